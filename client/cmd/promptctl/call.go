@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// callCommand is `promptctl select` or `promptctl plan`.
+type callCommand struct {
+	rpc     rpc
+	tables  func(w io.Writer, p painter, answer proto.Message)
+	service service
+	output  *choice
+	color   *choice
+	jsonl   bool
+}
+
+func newSelect() *cobra.Command {
+	c := &callCommand{rpc: selectMemory, tables: selectTables}
+	return c.command(&cobra.Command{
+		Use:   "select [FILE|-]",
+		Short: "Select the memories of one query, and say why",
+		Long: `Calls SelectMemory with a request in JSON (protojson) out of FILE, or out of
+standard input, and prints the answer.`,
+		Example: `  promptctl select request.json
+  promptctl select -o table < request.json
+  promptctl select --jsonl --server localhost:8443 requests.jsonl > answers.jsonl`,
+	})
+}
+
+func newPlan() *cobra.Command {
+	c := &callCommand{rpc: planPrompt, tables: planTables}
+	return c.command(&cobra.Command{
+		Use:   "plan [FILE|-]",
+		Short: "Plan one prompt out of segments and recalled memory, and say why",
+		Long: `Calls PlanPrompt with a request in JSON (protojson) out of FILE, or out of
+standard input, and prints the answer. A table holds the decisions and the
+budgets, not the prompt itself.`,
+		Example: `  promptctl plan request.json | jq -r .plan.prompt
+  promptctl plan -o table < request.json
+  promptctl plan --jsonl < requests.jsonl > answers.jsonl`,
+	})
+}
+
+const callHelp = `
+
+A refusal is printed on standard error, with -o json also as {"error":…} on
+standard output, and ends with status 1.
+
+With --jsonl each line is a request and is answered by a line, in the same
+order; a refused one is answered by {"error":…}. The status is then 0 once the
+whole input was read, however many were refused.
+
+Without --server a server in this process answers. It trusts its caller: the
+request may assert any scope and any authority.`
+
+// command completes cmd with what both commands share.
+func (c *callCommand) command(cmd *cobra.Command) *cobra.Command {
+	cmd.Long += callHelp
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = c.run
+	c.service.flags(cmd)
+	c.output = outputFlag(cmd)
+	c.color = colorFlag(cmd)
+	cmd.Flags().BoolVar(&c.jsonl, "jsonl", false, "read a request a line, answer a line each, in order")
+	return cmd
+}
+
+func (c *callCommand) run(cmd *cobra.Command, args []string) error {
+	if c.jsonl && c.output.value == "table" {
+		return usageError{errors.New("--jsonl answers in JSON: it cannot go with -o table")}
+	}
+	conn, closeConn, err := c.service.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer closeConn()
+	in, err := openInput(cmd, args)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+
+	if c.jsonl {
+		return c.runLines(cmd.Context(), conn, in, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}
+	return c.runOne(cmd.Context(), conn, in, cmd.OutOrStdout(), cmd.ErrOrStderr())
+}
+
+// runOne answers the one request that is the whole input.
+func (c *callCommand) runOne(ctx context.Context, conn grpc.ClientConnInterface, in *input, stdout, stderr io.Writer) error {
+	data, err := in.readAll(ctx)
+	if err != nil && !errors.Is(err, errTooLong) {
+		return err
+	}
+	var req proto.Message
+	if err == nil {
+		req, err = c.rpc.parse(data)
+	}
+	if err != nil {
+		// protojson varies the space after its prefix on purpose.
+		reason := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+		return c.refuse(unreadable(err, "request"), printable(in.name+": "+reason)+"\n", stdout, stderr)
+	}
+
+	answer, err := c.rpc.call(ctx, conn, req)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		st := status.Convert(err)
+		return c.refuse(st, describe(st), stdout, stderr)
+	}
+	if c.output.value == "table" {
+		out := bufio.NewWriter(stdout)
+		c.tables(out, painterFor(c.color.value, stdout), answer)
+		return out.Flush()
+	}
+	text, err := compact(answer)
+	if err != nil {
+		return err
+	}
+	return writeIndented(stdout, text)
+}
+
+// refuse reports a refusal: reason on stderr for people and, with -o json, st on stdout.
+func (c *callCommand) refuse(st *status.Status, reason string, stdout, stderr io.Writer) error {
+	fmt.Fprint(stderr, "promptctl: ", reason)
+	if c.output.value == "json" {
+		text, err := refusalJSON(st)
+		if err != nil {
+			return err
+		}
+		if err := writeIndented(stdout, text); err != nil {
+			return err
+		}
+	}
+	return errReported
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server"
+)
+
+// service says which server a command calls, and how long it waits for each answer.
+type service struct {
+	address string // empty: a server in this process
+	timeout time.Duration
+}
+
+// flags adds --server and --timeout to cmd.
+func (s *service) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.address, "server", "",
+		"address of a server, called in plaintext (default: a server in this process, which trusts the caller to assert any scope and authority)")
+	cmd.Flags().DurationVar(&s.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
+}
+
+// connect returns a connection on which every call is bounded by the timeout. The caller closes it
+// with the function returned.
+//
+// An empty address that was given is wrong usage: taking a forgotten variable for the trusting
+// server in this process would be the wrong way to fail.
+func (s *service) connect(cmd *cobra.Command) (*grpc.ClientConn, func(), error) {
+	if s.address == "" && cmd.Flags().Changed("server") {
+		return nil, nil, usageError{errors.New("--server needs an address")}
+	}
+	if s.timeout <= 0 {
+		return nil, nil, usageError{fmt.Errorf("--timeout must be more than 0, not %s", s.timeout)}
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32)),
+		grpc.WithUnaryInterceptor(bounded(s.timeout)),
+	}
+	if s.address != "" {
+		conn, err := grpc.NewClient(s.address, options...)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--server %s: %w", s.address, err)
+		}
+		return conn, func() { conn.Close() }, nil
+	}
+
+	listener := bufconn.Listen(1 << 20)
+	srv := server.New(server.Config{Logger: slog.New(slog.DiscardHandler)})
+	go srv.Serve(listener) // ends with Stop; a failure before shows in every call
+	conn, err := grpc.NewClient("passthrough:///in-process", append(options,
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	if err != nil {
+		srv.Stop()
+		return nil, nil, err
+	}
+	return conn, func() { conn.Close(); srv.Stop() }, nil
+}
+
+// bounded gives each call a deadline of its own.
+func bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+}
+
+// reach fails if no server answers at the address. A run over many lines calls it first, as it
+// would otherwise say so on each. Any answer will do, a refusal too.
+func (s *service) reach(ctx context.Context, conn grpc.ClientConnInterface) error {
+	_, err := pb.NewPromptAssemblyServiceClient(conn).ListTokenizers(ctx, &pb.ListTokenizersRequest{})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if status.Code(err) == codes.DeadlineExceeded {
+		return s.unreachable(err)
+	}
+	return s.lost(err)
+}
+
+// lost tells a lost connection from a refusal: it returns an error for people if err is
+// UNAVAILABLE without the details that a refusal of the service carries, else nil.
+func (s *service) lost(err error) error {
+	if st := status.Convert(err); st.Code() == codes.Unavailable && errorInfo(st) == nil {
+		return s.unreachable(err)
+	}
+	return nil
+}
+
+func (s *service) unreachable(err error) error {
+	name := s.address
+	if name == "" {
+		name = "the server in this process"
+	}
+	return fmt.Errorf("cannot reach %s: %s", name, status.Convert(err).Message())
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+)
+
+// demoRequest is a PlanPromptRequest in protojson: what an agent's harness has in hand at the
+// start of a turn.
+//
+//go:embed demo.json
+var demoRequest []byte
+
+// The two ceilings under which the demo plans its prompt again, in characters. Under the first some
+// optional segments have no room; under the second the required ones alone have none.
+const (
+	tightChars = 1300
+	tooFew     = 300
+)
+
+type demoCommand struct {
+	service service
+	color   *choice
+}
+
+func newDemo() *cobra.Command {
+	d := &demoCommand{}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show on an example what is decided, and why",
+		Long: `Plans the prompt of one turn of a coding agent: ten recalled memories that
+contradict and repeat each other, and nine segments. It prints each decision
+with its reason, the prompt, and what becomes of it when room gets short.`,
+		Example: `  promptctl demo
+  promptctl demo --color always | less -R
+  promptctl demo --server localhost:8443`,
+		Args: cobra.NoArgs,
+		RunE: d.run,
+	}
+	d.service.flags(cmd)
+	d.color = colorFlag(cmd)
+	return cmd
+}
+
+func (d *demoCommand) run(cmd *cobra.Command, _ []string) error {
+	conn, closeConn, err := d.service.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer closeConn()
+	var req pb.PlanPromptRequest
+	if err := protojson.Unmarshal(demoRequest, &req); err != nil {
+		return fmt.Errorf("demo.json: %w", err)
+	}
+
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	err = show(cmd.Context(), out, painterFor(d.color.value, cmd.OutOrStdout()), conn, &req)
+	if flushed := out.Flush(); flushed != nil {
+		return flushed
+	}
+	if cmd.Context().Err() != nil {
+		return context.Cause(cmd.Context())
+	}
+	if st, ok := status.FromError(err); !ok || err == nil {
+		return err
+	} else {
+		fmt.Fprint(cmd.ErrOrStderr(), "promptctl: ", describe(st))
+		return errReported
+	}
+}
+
+// show plans req three times, with less and less room, and prints what came of it. It changes the
+// budget of req.
+func show(ctx context.Context, w io.Writer, p painter, conn grpc.ClientConnInterface, req *pb.PlanPromptRequest) error {
+	client := pb.NewPromptAssemblyServiceClient(conn)
+	title := func(format string, args ...any) {
+		fmt.Fprintf(w, "\n%s\n", p.paint(bold, fmt.Sprintf(format, args...)))
+	}
+
+	for _, line := range wrap(fmt.Sprintf("An agent is asked: %q. Its harness has %d recalled memories and %d segments at hand."+
+		" Below: which of them reach the model, and the reason for each.",
+		req.GetMemory().GetRecall().GetQuery().GetText(),
+		len(req.GetMemory().GetRecall().GetHits()), len(req.GetSegments())), lineCells) {
+		fmt.Fprintln(w, line)
+	}
+	answer, err := client.PlanPrompt(ctx, req)
+	if err != nil {
+		return err
+	}
+	title("Memories")
+	memoryTable(w, p, answer.GetMemoryPlan())
+	title("Segments")
+	segmentTable(w, p, answer.GetPlan())
+	title("The prompt")
+	for line := range strings.SplitSeq(answer.GetPlan().GetPrompt(), "\n") {
+		fmt.Fprintln(w, printable(line))
+	}
+
+	title("The same under max_chars %d: what does not fit is dropped whole", tightChars)
+	req.MaxChars = &pb.Budget{Bound: &pb.Budget_Limit{Limit: tightChars}}
+	if answer, err = client.PlanPrompt(ctx, req); err != nil {
+		return err
+	}
+	segmentTable(w, p, answer.GetPlan())
+
+	title("The same under max_chars %d: refused, a required segment is never dropped", tooFew)
+	req.MaxChars = &pb.Budget{Bound: &pb.Budget_Limit{Limit: tooFew}}
+	_, err = client.PlanPrompt(ctx, req)
+	if status.Code(err) != codes.FailedPrecondition {
+		return err
+	}
+	fmt.Fprint(w, p.paint(red, describe(status.Convert(err))))
+	return nil
+}

@@ -1,0 +1,40 @@
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// chain returns the interceptors, outermost first:
+//
+//  1. recovery, around everything that can panic; the caller gets a fixed message, the log the
+//     stack, and nobody the panic's value, which may hold memory text.
+//  2. validation of unary requests, so that no handler sees one that breaks a rule.
+//
+// Size, the number of elements and decoding come before any interceptor, in the wrapper of each
+// method (see describe).
+func chain(log *slog.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+	recovered := recovery.WithRecoveryHandler(func(any) error { return panicked(log) })
+	return []grpc.UnaryServerInterceptor{recovery.UnaryServerInterceptor(recovered), validateUnary},
+		[]grpc.StreamServerInterceptor{recovery.StreamServerInterceptor(recovered)}
+}
+
+// panicked logs where a panic happened and returns what the caller gets to know of it.
+func panicked(log *slog.Logger) error {
+	log.Error("panic", "stack", string(debug.Stack()))
+	return errInternal
+}
+
+func validateUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if m, ok := req.(proto.Message); ok {
+		if f := validate(m); f.count > 0 {
+			return nil, invalidRequest(f)
+		}
+	}
+	return handler(ctx, req)
+}

@@ -1,0 +1,116 @@
+package rpc
+
+import (
+	"errors"
+	"sort"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/prompt"
+)
+
+// domain is the ErrorInfo.domain of every refusal.
+const domain = "promptassembly"
+
+// maxStatusBytes bounds a serialised google.rpc.Status: details travel in HTTP/2 trailers, and
+// several clients fail on more than 8 KiB of them.
+const maxStatusBytes = 4 << 10
+
+// errInternal is all that a caller gets to know of a bug.
+var errInternal = status.Error(codes.Internal, "internal error")
+
+// refusal is the code and the fixed message of a reason.
+type refusal struct {
+	reason  pb.ErrorReason
+	code    codes.Code
+	message string
+}
+
+var (
+	refusedInvalid = refusal{
+		pb.ErrorReason_ERROR_REASON_INVALID_REQUEST, codes.InvalidArgument,
+		"the request is not valid",
+	}
+	refusedTokenizer = refusal{
+		pb.ErrorReason_ERROR_REASON_UNKNOWN_TOKENIZER, codes.InvalidArgument,
+		"there is no tokenizer of that name",
+	}
+	refusedEmpty = refusal{
+		pb.ErrorReason_ERROR_REASON_REQUIRED_SEGMENT_EMPTY, codes.FailedPrecondition,
+		"a required segment is blank",
+	}
+	refusedBudget = refusal{
+		pb.ErrorReason_ERROR_REASON_REQUIRED_SEGMENTS_EXCEED_BUDGET, codes.FailedPrecondition,
+		"the required segments alone pass a budget",
+	}
+)
+
+// invalidRequest refuses a request that breaks rules, with as many violations as fit.
+func invalidRequest(f *faults) error {
+	metadata := map[string]string{"violation_count": strconv.Itoa(f.count)}
+	return largest(len(f.listed), func(n int) *statuspb.Status {
+		return refusedInvalid.status(metadata, &errdetails.BadRequest{FieldViolations: f.listed[:n]})
+	})
+}
+
+// undecodable refuses bytes that are no message of the method's request type.
+func undecodable() error { return status.FromProto(refusedInvalid.status(nil)).Err() }
+
+// unknownTokenizer refuses a tokenizer's name; known are those there are, in byte order.
+func unknownTokenizer(known []string) error {
+	return status.FromProto(refusedTokenizer.status(map[string]string{"known": strings.Join(known, ",")})).Err()
+}
+
+// refusedPlan turns the planner's errors into refusals.
+func refusedPlan(err error) error {
+	if empty, ok := errors.AsType[*prompt.EmptyError](err); ok {
+		return status.FromProto(refusedEmpty.status(map[string]string{"segment": empty.Segment})).Err()
+	}
+	if over, ok := errors.AsType[*prompt.BudgetError](err); ok {
+		return largest(len(over.Segments), func(n int) *statuspb.Status {
+			return refusedBudget.status(map[string]string{
+				"needed":        strconv.Itoa(over.Needed),
+				"limit":         strconv.FormatUint(uint64(over.Limit), 10),
+				"unit":          over.Unit,
+				"segments":      strings.Join(over.Segments[:n], ","),
+				"segment_count": strconv.Itoa(len(over.Segments)),
+			})
+		})
+	}
+	return errInternal
+}
+
+// status returns the refusal as a status whose first detail is its ErrorInfo.
+func (r refusal) status(metadata map[string]string, details ...proto.Message) *statuspb.Status {
+	info := &errdetails.ErrorInfo{
+		Reason:   strings.TrimPrefix(r.reason.String(), "ERROR_REASON_"),
+		Domain:   domain,
+		Metadata: metadata,
+	}
+	s := &statuspb.Status{Code: int32(r.code), Message: r.message}
+	for _, detail := range append([]proto.Message{info}, details...) {
+		packed := new(anypb.Any)
+		// Deterministic, for the metadata is a map. It fails only on invalid UTF-8, which no
+		// decoded request holds.
+		if err := anypb.MarshalFrom(packed, detail, proto.MarshalOptions{Deterministic: true}); err != nil {
+			return status.Convert(errInternal).Proto()
+		}
+		s.Details = append(s.Details, packed)
+	}
+	return s
+}
+
+// largest returns the error of build(n) for the greatest n up to most whose status is within
+// maxStatusBytes. build(0) is.
+func largest(most int, build func(n int) *statuspb.Status) error {
+	n := sort.Search(most, func(n int) bool { return proto.Size(build(n+1)) > maxStatusBytes })
+	return status.FromProto(build(n)).Err()
+}

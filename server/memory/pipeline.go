@@ -1,0 +1,94 @@
+package memory
+
+import (
+	"sync"
+
+	"github.com/promptassembly/promptassembly/server/tokens"
+)
+
+// Request asks which candidates enter the prompt of one query.
+type Request struct {
+	// Scope is the query's; only candidates of the same scope, byte for byte, can be selected.
+	Scope string
+	// Candidates in any order, their ids unique. Select does not change them.
+	Candidates []Candidate
+	Policy     Policy
+	// Counter counts the tokens for Policy.MaxTokens.
+	Counter tokens.Counter
+}
+
+// Select decides on every candidate and renders those it selects.
+func Select(req Request) *Plan {
+	s := newSelection(req)
+	defer s.release()
+
+	s.gateScope()
+	s.gateConfidence()
+	s.order()
+	s.dedupe()
+	s.resolveConflicts()
+	s.pack()
+
+	s.finish()
+	return s.plan
+}
+
+// selection is one run of the pipeline: its plan, and scratch memory that outlives the run.
+type selection struct {
+	Request
+	plan *Plan
+	*scratch
+}
+
+// scratch is memory that one run leaves to the next, so that the number of allocations does not
+// grow with the number of candidates. Nothing in it is read before it is written.
+type scratch struct {
+	items      []item
+	keys       []byte // normalised conflict keys that differ from what was sent
+	keyEnds    []int
+	needed     []int  // what the context would have taken with the memory that did not fit
+	details    []byte // all detail sentences
+	detailEnds []int
+	text       []byte // one normalised text
+	other      []byte // another one, to compare with
+	lines      []byte // the context's lines
+	slots      groups
+	contents   groups
+	winners    []int32
+	normalizer normalizer
+}
+
+// item is a candidate on its way through the gates and the sort.
+type item struct {
+	evidence uint64 // authority and score, higher is better
+	rank     uint32
+	index    uint32 // of the candidate in the request
+	reason   Reason // of the gate that rejected it
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func newSelection(req Request) *selection {
+	s := &selection{Request: req, plan: new(Plan), scratch: scratches.Get().(*scratch)}
+	n := len(req.Candidates)
+	s.items = resize(s.items, n)
+	for i := range s.items {
+		s.items[i] = item{index: uint32(i)}
+	}
+	return s
+}
+
+func (s *selection) release() { scratches.Put(s.scratch) }
+
+// resize returns a slice of length n that reuses s where it can; its content is undefined.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// candidate returns the one that the decision at i is on.
+func (s *selection) candidate(i int) *Candidate {
+	return &s.Candidates[s.plan.Decisions[i].Candidate]
+}

@@ -1,0 +1,12 @@
+package memory
+
+// gateScope rejects what belongs to another scope. Scopes are compared byte for byte: neither case,
+// nor prefix, nor white space makes two of them one.
+func (s *selection) gateScope() {
+	for i := range s.items {
+		it := &s.items[i]
+		if s.Candidates[it.index].Scope != s.Scope {
+			it.reason = ScopeMismatch
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package memory
+
+import (
+	"bytes"
+	"hash/maphash"
+)
+
+// dedupe keeps, of the candidates with the same text and the same slot (or none), both in
+// normalised form, the best one. The same text in another slot states another fact and stays.
+func (s *selection) dedupe() {
+	s.normalizeSlots()
+
+	// The seed differs from run to run, so that nobody can send texts that collide. It shows in no
+	// output: what hashes alike is compared.
+	seed := maphash.MakeSeed()
+	s.slots.reset(len(s.items))
+	s.contents.reset(len(s.items))
+	for i := range s.plan.Decisions {
+		if s.plan.Decisions[i].Reason != undecided {
+			continue
+		}
+		slot := none
+		if key := s.slot(i); key != "" {
+			slot = s.slots.join(i, maphash.String(seed, key), func(first int) bool { return s.slot(first) == key })
+		}
+
+		c := s.candidate(i)
+		s.text = s.normalizer.append(s.text[:0], c.Text)
+		hash := maphash.Bytes(seed, s.text) + uint64(slot)*0x9E3779B97F4A7C15
+		s.contents.join(i, hash, func(first int) bool {
+			if s.slots.of[first] != slot {
+				return false
+			}
+			other := s.candidate(first)
+			if other.Text == c.Text {
+				return true
+			}
+			s.other = s.normalizer.append(s.other[:0], other.Text)
+			return bytes.Equal(s.other, s.text)
+		})
+	}
+
+	s.keepBest(&s.contents, func(loser, winner *Candidate) Reason { return DuplicateContent })
+}
+
+// slot returns the conflict key of the candidate at i in normalised form, empty if it has none.
+func (s *selection) slot(i int) string { return s.plan.Decisions[i].NormalizedConflictKey }
+
+// normalizeSlots normalises every candidate's conflict key, for all decisions show it. Those that
+// are in normalised form already are not copied.
+func (s *selection) normalizeSlots() {
+	s.keys, s.keyEnds = s.keys[:0], resize(s.keyEnds, len(s.items))
+	for i := range s.keyEnds {
+		start, key := len(s.keys), s.candidate(i).ConflictKey
+		s.keys = s.normalizer.append(s.keys, key)
+		if string(s.keys[start:]) == key {
+			s.keys = s.keys[:start]
+		}
+		s.keyEnds[i] = len(s.keys)
+	}
+
+	keys, start := string(s.keys), 0
+	for i, end := range s.keyEnds {
+		key := &s.plan.Decisions[i].NormalizedConflictKey
+		if *key = s.candidate(i).ConflictKey; end > start {
+			*key = keys[start:end]
+		}
+		start = end
+	}
+}

@@ -1,0 +1,52 @@
+package memory
+
+// pack takes the surviving candidates in order and selects each that fits. A memory is atomic: one
+// that does not fit is skipped whole, and smaller ones may still enter. Nothing is rendered twice:
+// a line is appended, counted and, if it passes the token budget, cut off again.
+func (s *selection) pack() {
+	s.lines = s.lines[:0]
+	s.needed = resize(s.needed, len(s.items))
+	s.plan.Selected = make([]string, 0, min(len(s.items), int(s.Policy.TopK)))
+	chars, tokens := 0, 0 // of the lines that were selected
+	tagChars := openingChars(s.Scope) + len(closingTag)
+	closingTokens := s.Counter.Count([]byte(closingTag))
+
+	for i := range s.plan.Decisions {
+		d := &s.plan.Decisions[i]
+		if d.Reason != undecided {
+			continue
+		}
+		if len(s.plan.Selected) == int(s.Policy.TopK) {
+			d.Reason = TopKReached
+			continue
+		}
+
+		place := len(s.plan.Selected) + 1
+		line := d.Chars + 1 // the newline
+		if s.Policy.Rendering == Compact {
+			line += digits(place) - 1 // d.Chars is the line at place 1
+		}
+		needed := tagChars + digits(place) + chars + line
+		if !s.Policy.MaxChars.Fits(needed) {
+			d.Reason, s.needed[i] = CharBudgetExceeded, needed
+			continue
+		}
+
+		start := len(s.lines)
+		s.lines = appendLine(s.lines, s.candidate(i), s.Policy.Rendering, place)
+		d.Counted, d.Tokens = true, s.Counter.Count(s.lines[start:])
+		s.text = appendOpening(s.text[:0], s.Scope, place)
+		neededTokens := s.Counter.Count(s.text) + tokens + d.Tokens + closingTokens
+		if !s.Policy.MaxTokens.Fits(neededTokens) {
+			d.Reason, s.needed[i] = TokenBudgetExceeded, neededTokens
+			s.lines = s.lines[:start]
+			continue
+		}
+
+		d.Reason, d.Position = Selected, place
+		chars += line
+		tokens += d.Tokens
+		s.plan.Selected = append(s.plan.Selected, s.candidate(i).ID)
+		s.plan.UsedChars, s.plan.UsedTokens = needed, neededTokens
+	}
+}

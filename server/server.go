@@ -1,0 +1,51 @@
+// Package server builds the Prompt Assembly gRPC server, for the daemon promptd and for programs
+// that want the service in their own process.
+package server
+
+import (
+	"log/slog"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/rpc"
+	"github.com/promptassembly/promptassembly/server/tokens"
+)
+
+// Config says how a server behaves. The zero value is usable.
+type Config struct {
+	// Logger receives what the server has to say, never memory text; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Server is a gRPC server with PromptAssemblyService, health and reflection registered. Every caller
+// that reaches it may assert any authority, scope and required segment: it is for callers in the
+// same process or on the same machine.
+type Server struct {
+	*grpc.Server
+	health *health.Server
+}
+
+// New returns a server. The caller serves listeners with it, and stops it with Stop or Drain.
+func New(cfg Config) *Server {
+	log := cfg.Logger
+	if log == nil {
+		log = slog.Default()
+	}
+	s := &Server{Server: grpc.NewServer(rpc.Options(log)...), health: health.NewServer()}
+	rpc.Register(s.Server, log, tokens.NewSet(tokens.Estimate{}))
+	healthpb.RegisterHealthServer(s.Server, s.health)
+	s.health.SetServingStatus(pb.PromptAssemblyService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
+	reflection.Register(s.Server)
+	return s
+}
+
+// Drain tells health checks that the server is going away, refuses new calls and returns when the
+// calls in flight have been answered.
+func (s *Server) Drain() {
+	s.health.Shutdown()
+	s.GracefulStop()
+}

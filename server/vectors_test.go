@@ -1,0 +1,211 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+)
+
+// vector is one conformance case; proto/vectors/README.md describes the format.
+type vector struct {
+	Shows   string          `json:"shows"`
+	Method  string          `json:"method"`
+	Request json.RawMessage `json:"request"`
+	Append  *struct {
+		Base64 string `json:"base64"`
+		Times  int    `json:"times"`
+	} `json:"append"`
+	Answer json.RawMessage `json:"answer"`
+}
+
+type vectorError struct {
+	Code       string            `json:"code"`
+	Reason     string            `json:"reason"`
+	Violations []string          `json:"violations"`
+	Metadata   map[string]string `json:"metadata"`
+}
+
+const vectorsDir = "../proto/vectors"
+
+// TestVectors runs every hand-written case over the wire.
+func TestVectors(t *testing.T) {
+	conn := start(t)
+	seen := 0
+	err := filepath.WalkDir(vectorsDir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".json" {
+			return err
+		}
+		seen++
+		t.Run(strings.TrimPrefix(path, vectorsDir+"/"), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := parseVector(t, text)
+			if v.Shows == "" {
+				t.Error("does not say what it shows")
+			}
+			v.run(t, conn)
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 60 {
+		t.Errorf("%d vectors, want at least 60", seen)
+	}
+}
+
+// TestRandomVectors runs the random and hostile requests over the wire.
+func TestRandomVectors(t *testing.T) {
+	conn := start(t)
+	text, err := os.ReadFile(filepath.Join(vectorsDir, "random.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+	if len(lines) != 500 {
+		t.Errorf("%d requests, want 500", len(lines))
+	}
+	for i, line := range lines {
+		t.Run(strconv.Itoa(i+1), func(t *testing.T) { parseVector(t, line).run(t, conn) })
+	}
+}
+
+func parseVector(t *testing.T, text []byte) vector {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var v vector
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (v vector) run(t *testing.T, conn *grpc.ClientConn) {
+	t.Helper()
+	request, response := messagesOf(t, v.Method)
+	if len(v.Request) > 0 {
+		if err := protojson.Unmarshal(v.Request, request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent, err := proto.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Append != nil {
+		part, err := base64.StdEncoding.DecodeString(v.Append.Base64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, bytes.Repeat(part, v.Append.Times)...)
+	}
+	received, err := callBytes(t, conn, v.Method, sent)
+
+	var want struct {
+		Error *vectorError `json:"error"`
+	}
+	if json.Unmarshal(v.Answer, &want) == nil && want.Error != nil {
+		want.Error.check(t, err)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := response.ProtoReflect().New().Interface()
+	if err := protojson.Unmarshal(v.Answer, expected); err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(received, response); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(expected, response, protocmp.Transform(),
+		protocmp.IgnoreFields(&pb.MemoryDecision{}, "detail"),
+		protocmp.IgnoreFields(&pb.SegmentDecision{}, "detail"),
+		protocmp.IgnoreFields(&pb.ListTokenizersResponse{}, "unicode_version"),
+		protocmp.IgnoreFields(&pb.Tokenizer{}, "version"),
+		protocmp.IgnoreEmptyMessages(),
+	); diff != "" {
+		t.Errorf("%s\nthe answer differs (-want +got):\n%s", v.Shows, diff)
+	}
+}
+
+// check compares a refusal: of the violations as many as fit into a status are there, in order.
+func (want *vectorError) check(t *testing.T, err error) {
+	t.Helper()
+	info, violations := refusalOf(err)
+	s := status.Convert(err)
+	if got := code.Code(s.Code()).String(); got != want.Code || info.GetReason() != want.Reason {
+		t.Fatalf("refused with %s %q (%v), want %s %q", got, info.GetReason(), err, want.Code, want.Reason)
+	}
+	metadata := maps.Clone(info.GetMetadata())
+	if len(want.Violations) > 0 {
+		if got := metadata["violation_count"]; got != strconv.Itoa(len(want.Violations)) {
+			t.Errorf("violation_count %q, want %d", got, len(want.Violations))
+		}
+		delete(metadata, "violation_count")
+	}
+	if segments := metadata["segments"]; segments != want.Metadata["segments"] && strings.HasPrefix(want.Metadata["segments"], segments+",") {
+		metadata["segments"] = want.Metadata["segments"] // cut where the status was full
+	}
+	if len(metadata)+len(want.Metadata) > 0 {
+		if diff := cmp.Diff(want.Metadata, metadata); diff != "" {
+			t.Errorf("metadata differs (-want +got):\n%s", diff)
+		}
+	}
+
+	size := proto.Size(s.Proto())
+	if size > 4096 {
+		t.Errorf("the status takes %d bytes, want at most 4096", size)
+	}
+	var paths []string
+	for _, violation := range violations {
+		paths = append(paths, violation.GetField())
+	}
+	complete := len(paths) == len(want.Violations)
+	if !complete && size < 4096-512 {
+		t.Errorf("%d of %d violations in %d bytes: more would fit", len(paths), len(want.Violations), size)
+	}
+	if !complete && len(paths) < len(want.Violations) {
+		want.Violations = want.Violations[:len(paths)]
+	}
+	if diff := cmp.Diff(want.Violations, paths); diff != "" && len(want.Violations)+len(paths) > 0 {
+		t.Errorf("violations differ (-want +got):\n%s", diff)
+	}
+}
+
+// messagesOf returns an empty request and an empty response of a method.
+func messagesOf(t *testing.T, method string) (request, response proto.Message) {
+	t.Helper()
+	switch method {
+	case "SelectMemory":
+		return new(pb.SelectMemoryRequest), new(pb.SelectMemoryResponse)
+	case "PlanPrompt":
+		return new(pb.PlanPromptRequest), new(pb.PlanPromptResponse)
+	case "ListTokenizers":
+		return new(pb.ListTokenizersRequest), new(pb.ListTokenizersResponse)
+	default:
+		t.Fatalf("unknown method %q", method)
+		return nil, nil
+	}
+}
