@@ -2,12 +2,12 @@ package server_test
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,11 +28,24 @@ type vector struct {
 	Shows   string          `json:"shows"`
 	Method  string          `json:"method"`
 	Request json.RawMessage `json:"request"`
-	Append  *struct {
-		Base64 string `json:"base64"`
-		Times  int    `json:"times"`
-	} `json:"append"`
+	Append  pieces          `json:"append"`
 	Answer json.RawMessage `json:"answer"`
+}
+
+// piece is raw bytes that follow the encoded request, so many times.
+type piece struct {
+	Base64 []byte `json:"base64"`
+	Times  int    `json:"times"`
+}
+
+// pieces is one piece or a list of them.
+type pieces []piece
+
+func (p *pieces) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("[")) {
+		text = slices.Concat([]byte("["), text, []byte("]"))
+	}
+	return json.Unmarshal(text, (*[]piece)(p))
 }
 
 type vectorError struct {
@@ -113,12 +126,8 @@ func (v vector) run(t *testing.T, conn *grpc.ClientConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Append != nil {
-		part, err := base64.StdEncoding.DecodeString(v.Append.Base64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sent = append(sent, bytes.Repeat(part, v.Append.Times)...)
+	for _, piece := range v.Append {
+		sent = append(sent, bytes.Repeat(piece.Base64, piece.Times)...)
 	}
 	received, err := callBytes(t, conn, v.Method, sent)
 

@@ -54,14 +54,14 @@ func (s *selection) appendDetail(dst []byte, i int) []byte {
 		dst = append(dst, ": "...)
 		dst = append(dst, c.Authority.String()...)
 		dst = append(dst, " with score "...)
-		return appendFloat(dst, c.Score)
+		return appendExactScore(dst, c.Score)
 	case ScopeMismatch:
 		return append(dst, "the memory's scope is not the scope of the request"...)
 	case LowConfidence:
 		dst = append(dst, "score "...)
-		dst = appendFloat(dst, c.Score)
+		dst = appendExactScore(dst, c.Score)
 		dst = append(dst, " is below min_score "...)
-		return appendFloat(dst, s.Policy.MinScore)
+		return appendExactScore(dst, s.Policy.MinScore)
 	case DuplicateContent:
 		dst = s.appendContest(dst, c, &s.Candidates[d.Winner])
 		return append(dst, ", which has the same text and slot once normalised"...)
@@ -111,7 +111,7 @@ func (s *selection) appendEvidence(dst []byte, c *Candidate) []byte {
 		dst = append(dst, ", "...)
 	}
 	dst = append(dst, "score "...)
-	dst = appendFloat(dst, c.Score)
+	dst = appendExactScore(dst, c.Score)
 	dst = append(dst, ", source_rank "...)
 	dst = strconv.AppendUint(dst, uint64(c.SourceRank), 10)
 	if s.Policy.Winner != MostRecent {
@@ -129,4 +129,10 @@ func appendCaptured(dst []byte, c *Candidate) []byte {
 	return appendInstant(dst, c.Provenance.CapturedAt)
 }
 
-func appendFloat(dst []byte, f float64) []byte { return strconv.AppendFloat(dst, f, 'g', -1, 64) }
+// appendExactScore appends the shortest decimal that is exactly this score.
+func appendExactScore(dst []byte, score float64) []byte {
+	if float64(tenThousandths(score))/10000 == score {
+		return appendScore(dst, score) // four decimals say it all
+	}
+	return strconv.AppendFloat(dst, score, 'g', -1, 64)
+}

@@ -10,12 +10,14 @@ import (
 	"golang.org/x/text/cases"
 	"golang.org/x/text/transform"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/promptassembly/promptassembly/server/internal/text"
 )
 
 // normalizer brings texts into the form in which they are compared: NFKC, then full case folding,
 // then each run of White_Space to one space, then trimmed; once, not to a fixed point.
 type normalizer struct {
-	composed, folded []byte
+	composed, folded, signed []byte
 }
 
 // append appends the normalised form of s to dst. The library does the work only where it must:
@@ -29,6 +31,37 @@ func (n *normalizer) append(dst []byte, s string) []byte {
 	n.composed = norm.NFKC.AppendString(n.composed[:0], s)
 	n.folded = appendFolded(n.folded[:0], n.composed)
 	return appendCollapsed(dst[:start], n.folded)
+}
+
+// signatureEnds is how many bytes of each end of a text its signature holds.
+const signatureEnds = 16
+
+// appendSignature appends bytes that are the same for all texts of one normalised form, and differ
+// for most others: the first and the last of that form that are no spaces. They are found without
+// normalising an ASCII text.
+func (n *normalizer) appendSignature(dst []byte, s string) []byte {
+	if text.Chars(s) != len(s) {
+		n.signed = n.append(n.signed[:0], s)
+		return appendEnds(dst, n.signed)
+	}
+	return appendEnds(dst, []byte(s))
+}
+
+// appendEnds appends the folded bytes of both ends of s.
+func appendEnds(dst, s []byte) []byte {
+	start := len(dst)
+	for i := 0; i < len(s) && len(dst) < start+signatureEnds; i++ {
+		if c := asciiFolds[s[i]]; c != ' ' {
+			dst = append(dst, c)
+		}
+	}
+	start = len(dst)
+	for i := len(s) - 1; i >= 0 && len(dst) < start+signatureEnds; i-- {
+		if c := asciiFolds[s[i]]; c != ' ' {
+			dst = append(dst, c)
+		}
+	}
+	return dst
 }
 
 // appendPlain appends the normalised form of s if all its code points are plain, and reports
@@ -86,7 +119,8 @@ func foldWord(x uint64, afterSpace bool) (uint64, bool) {
 	return x | upper>>2, true
 }
 
-var asciiFolds = func() (folds [utf8.RuneSelf * 2]byte) {
+// asciiFolds is the case folding of each ASCII byte, and ' ' for white space; other bytes are 0.
+var asciiFolds = func() (folds [256]byte) {
 	for r := range rune(utf8.RuneSelf) {
 		folds[r] = byte(unicode.ToLower(r))
 		if unicode.IsSpace(r) {

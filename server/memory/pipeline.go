@@ -53,6 +53,8 @@ type scratch struct {
 	other      []byte // another one, to compare with
 	lines      []byte // the context's lines
 	slots      groups
+	signatures groups
+	members    []int32 // of each group of signatures
 	contents   groups
 	winners    []int32
 	normalizer normalizer

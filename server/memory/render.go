@@ -132,7 +132,28 @@ func appendAttribute(dst []byte, s string) []byte {
 	return dst
 }
 
-func attributeChars(s string) int { return sum(&attributeWidths, s) }
+func attributeChars(s string) int {
+	n := 0
+	for i := range len(s) {
+		n += int(attributeWidths[s[i]])
+	}
+	return n
+}
+
+// attributeWidths gives the code points that a byte of UTF-8 adds to an attribute: none for a
+// continuation byte, and those of the entity for what is escaped.
+var attributeWidths = func() (widths [256]uint8) {
+	for b := range widths {
+		if b&0xC0 != 0x80 {
+			widths[b] = 1
+		}
+	}
+	widths['&'] = uint8(len("&amp;"))
+	widths['<'] = uint8(len("&lt;"))
+	widths['>'] = uint8(len("&gt;"))
+	widths['"'] = uint8(len("&quot;"))
+	return widths
+}()
 
 // appendText appends a memory's text as XML character data that cannot draw a segment boundary.
 func appendText(dst []byte, s string) []byte {
@@ -163,7 +184,8 @@ func appendText(dst []byte, s string) []byte {
 }
 
 func textChars(s string) int {
-	n := sum(&textWidths, s)
+	n := text.Chars(s) + strings.Count(s, "&")*(len("&amp;")-1) +
+		strings.Count(s, "<")*(len("&lt;")-1) + strings.Count(s, ">")*(len("&gt;")-1)
 	for i := strings.Index(s, "---"); i >= 0; {
 		if text.AfterLineBreak(s, i) {
 			n += len("&#45;") - 1
@@ -176,30 +198,6 @@ func textChars(s string) int {
 			break
 		}
 		i += next
-	}
-	return n
-}
-
-// attributeWidths and textWidths give the code points that a byte of UTF-8 adds to the rendered
-// value: none for a continuation byte, and those of the entity for what is escaped.
-var attributeWidths, textWidths = func() (attribute, text [256]uint8) {
-	for b := range attribute {
-		if b&0xC0 != 0x80 {
-			attribute[b] = 1
-		}
-	}
-	attribute['&'] = uint8(len("&amp;"))
-	attribute['<'] = uint8(len("&lt;"))
-	attribute['>'] = uint8(len("&gt;"))
-	text = attribute
-	attribute['"'] = uint8(len("&quot;"))
-	return attribute, text
-}()
-
-func sum(widths *[256]uint8, s string) int {
-	n := 0
-	for i := range len(s) {
-		n += int(widths[s[i]])
 	}
 	return n
 }

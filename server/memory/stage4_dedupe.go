@@ -8,38 +8,13 @@ import (
 // dedupe keeps, of the candidates with the same text and the same slot (or none), both in
 // normalised form, the best one. The same text in another slot states another fact and stays.
 func (s *selection) dedupe() {
-	s.normalizeSlots()
-
 	// The seed differs from run to run, so that nobody can send texts that collide. It shows in no
 	// output: what hashes alike is compared.
 	seed := maphash.MakeSeed()
-	s.slots.reset(len(s.items))
-	s.contents.reset(len(s.items))
-	for i := range s.plan.Decisions {
-		if s.plan.Decisions[i].Reason != undecided {
-			continue
-		}
-		slot := none
-		if key := s.slot(i); key != "" {
-			slot = s.slots.join(i, maphash.String(seed, key), func(first int) bool { return s.slot(first) == key })
-		}
-
-		c := s.candidate(i)
-		s.text = s.normalizer.append(s.text[:0], c.Text)
-		hash := maphash.Bytes(seed, s.text) + uint64(slot)*0x9E3779B97F4A7C15
-		s.contents.join(i, hash, func(first int) bool {
-			if s.slots.of[first] != slot {
-				return false
-			}
-			other := s.candidate(first)
-			if other.Text == c.Text {
-				return true
-			}
-			s.other = s.normalizer.append(s.other[:0], other.Text)
-			return bytes.Equal(s.other, s.text)
-		})
-	}
-
+	s.normalizeSlots()
+	s.joinSlots(seed)
+	s.sign(seed)
+	s.joinContents(seed)
 	s.keepBest(&s.contents, func(loser, winner *Candidate) Reason { return DuplicateContent })
 }
 
@@ -66,5 +41,58 @@ func (s *selection) normalizeSlots() {
 			*key = keys[start:end]
 		}
 		start = end
+	}
+}
+
+// joinSlots groups the live candidates that have a slot by it.
+func (s *selection) joinSlots(seed maphash.Seed) {
+	s.slots.reset(len(s.items))
+	for i := range s.plan.Decisions {
+		if key := s.slot(i); key != "" && s.plan.Decisions[i].Reason == undecided {
+			s.slots.join(i, maphash.String(seed, key), func(first int) bool { return s.slot(first) == key })
+		}
+	}
+}
+
+// sign groups the live candidates by slot and by a signature of their text that normalisation does
+// not change. What is alone in its group has no duplicate, and its text need not be normalised.
+func (s *selection) sign(seed maphash.Seed) {
+	s.signatures.reset(len(s.items))
+	s.members = s.members[:0]
+	for i := range s.plan.Decisions {
+		if s.plan.Decisions[i].Reason != undecided {
+			continue
+		}
+		s.text = s.normalizer.appendSignature(s.text[:0], s.candidate(i).Text)
+		hash := maphash.Bytes(seed, s.text) + uint64(s.slots.of[i])*0x9E3779B97F4A7C15
+		group := s.signatures.join(i, hash, func(int) bool { return true })
+		if int(group) == len(s.members) {
+			s.members = append(s.members, 0)
+		}
+		s.members[group]++
+	}
+}
+
+// joinContents groups the live candidates of one signature by slot and normalised text.
+func (s *selection) joinContents(seed maphash.Seed) {
+	s.contents.reset(len(s.items))
+	for i, group := range s.signatures.of {
+		if group == none || s.members[group] == 1 {
+			continue
+		}
+		c, slot := s.candidate(i), s.slots.of[i]
+		s.text = s.normalizer.append(s.text[:0], c.Text)
+		hash := maphash.Bytes(seed, s.text) + uint64(slot)*0x9E3779B97F4A7C15
+		s.contents.join(i, hash, func(first int) bool {
+			other := s.candidate(first)
+			if s.slots.of[first] != slot {
+				return false
+			}
+			if other.Text == c.Text {
+				return true
+			}
+			s.other = s.normalizer.append(s.other[:0], other.Text)
+			return bytes.Equal(s.other, s.text)
+		})
 	}
 }

@@ -26,48 +26,47 @@ func (Estimate) Exact() bool { return false }
 // Count implements Counter.
 func (Estimate) Count(text []byte) int {
 	n := 0
-	previous := byte(spaceByte)
-	for i := 0; i < len(text); {
-		class := classes[text[i]]
-		if class == wideByte {
-			r, size := utf8.DecodeRune(text[i:])
-			if !unicode.IsSpace(r) {
+	previous := byte(space)
+	for i, c := range text {
+		class := classes[c]
+		switch class {
+		case word:
+			if previous != word {
 				n++
 			}
-			previous = wideByte
-			i += size
-			continue
-		}
-		// A word counts where it starts, any other byte that is no space counts by itself.
-		if class == otherByte || class == wordByte && previous != wordByte {
+		case other:
 			n++
+		case maybeSpace:
+			if r, _ := utf8.DecodeRune(text[i:]); !unicode.IsSpace(r) {
+				n++
+			}
 		}
 		previous = class
-		i++
 	}
 	return n
 }
 
 // The classes of a byte of UTF-8.
 const (
-	spaceByte = iota
-	wordByte
-	otherByte
-	wideByte // part of a code point beyond ASCII
+	space      = iota // or the rest of a code point, which its first byte stood for
+	word              // counts where its run starts
+	other             // counts by itself, for the rest of its code point too
+	maybeSpace        // starts a code point that is perhaps white space
 )
 
-var classes = func() (c [256]byte) {
-	for b := range c {
-		switch r := rune(b); {
-		case b >= utf8.RuneSelf:
-			c[b] = wideByte
-		case unicode.IsSpace(r):
-			c[b] = spaceByte
-		case b == '_' || '0' <= b && b <= '9' || 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z':
-			c[b] = wordByte
+var classes = func() (classes [256]byte) {
+	for b := range classes {
+		r := rune(b)
+		switch {
+		case b == 0xC2, 0xE1 <= b && b <= 0xE3: // where U+0085 to U+3000 start
+			classes[b] = maybeSpace
+		case b >= utf8.RuneSelf && !utf8.RuneStart(byte(b)), b < utf8.RuneSelf && unicode.IsSpace(r):
+			classes[b] = space
+		case b == '_', '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z':
+			classes[b] = word
 		default:
-			c[b] = otherByte
+			classes[b] = other
 		}
 	}
-	return c
+	return classes
 }()

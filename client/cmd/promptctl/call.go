@@ -69,7 +69,7 @@ func (c *callCommand) command(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = c.run
 	c.service.flags(cmd)
-	c.output = outputFlag(cmd)
+	c.output = outputFlag(cmd, "json")
 	c.color = colorFlag(cmd)
 	cmd.Flags().BoolVar(&c.jsonl, "jsonl", false, "read a request a line, answer a line each, in order")
 	return cmd

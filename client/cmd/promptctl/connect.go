@@ -80,31 +80,36 @@ func bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
 }
 
 // reach fails if no server answers at the address. A run over many lines calls it first, as it
-// would otherwise say so on each. Any answer will do, a refusal too.
+// would otherwise wait, and say so, on each. Any answer will do, a refusal too.
 func (s *service) reach(ctx context.Context, conn grpc.ClientConnInterface) error {
 	_, err := pb.NewPromptAssemblyServiceClient(conn).ListTokenizers(ctx, &pb.ListTokenizersRequest{})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case status.Code(err) == codes.DeadlineExceeded:
+		return s.failed(err)
+	case status.Code(err) == codes.Unimplemented:
+		return nil // what lies between may let through only what the run calls
+	default:
+		return s.lost(err)
 	}
-	if status.Code(err) == codes.DeadlineExceeded {
-		return s.unreachable(err)
-	}
-	return s.lost(err)
 }
 
-// lost tells a lost connection from a refusal: it returns an error for people if err is
-// UNAVAILABLE without the details that a refusal of the service carries, else nil.
+// lost tells a lost connection, or an address where another service answers, from a refusal: it
+// returns an error for people if err is UNAVAILABLE or UNIMPLEMENTED without the details that a
+// refusal of the service carries, else nil.
 func (s *service) lost(err error) error {
-	if st := status.Convert(err); st.Code() == codes.Unavailable && errorInfo(st) == nil {
-		return s.unreachable(err)
+	st := status.Convert(err)
+	if (st.Code() == codes.Unavailable || st.Code() == codes.Unimplemented) && errorInfo(st) == nil {
+		return s.failed(err)
 	}
 	return nil
 }
 
-func (s *service) unreachable(err error) error {
+func (s *service) failed(err error) error {
 	name := s.address
 	if name == "" {
 		name = "the server in this process"
 	}
-	return fmt.Errorf("cannot reach %s: %s", name, status.Convert(err).Message())
+	return fmt.Errorf("cannot call %s: %s", name, status.Convert(err).Message())
 }

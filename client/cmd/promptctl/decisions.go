@@ -70,20 +70,23 @@ func memoryTable(w io.Writer, p painter, plan *pb.MemoryContextPlan) {
 // segmentTable prints the decisions on segments, and the budgets.
 func segmentTable(w io.Writer, p painter, plan *pb.PromptPlan) {
 	t := table{columns: []column{
+		{title: "#", right: true},
 		{title: "name", least: 10},
 		{title: "kind", least: 10},
 		{title: "prio", right: true},
 		{title: "budget", right: true},
-		{title: "required"},
+		{title: "req"},
 		{title: "chars", right: true},
 		{title: "tokens", right: true},
 		{title: "reason"},
 	}}
+	placed := 0
 	for _, d := range plan.GetDecisions() {
-		chars, c := d.GetOriginalChars(), yellow
+		place, chars, c := "-", d.GetOriginalChars(), yellow
 		switch d.GetStatus() {
 		case pb.SegmentDecisionStatus_SEGMENT_DECISION_STATUS_INCLUDED:
-			chars, c = d.GetRenderedChars(), green
+			placed++
+			place, chars, c = strconv.Itoa(placed), d.GetRenderedChars(), green
 		case pb.SegmentDecisionStatus_SEGMENT_DECISION_STATUS_INACTIVE:
 			c = dim
 		}
@@ -96,6 +99,7 @@ func segmentTable(w io.Writer, p painter, plan *pb.PromptPlan) {
 		}
 		t.rows = append(t.rows, row{
 			cells: []string{
+				place,
 				d.GetName(),
 				word(d.GetKind().String(), "SEGMENT_KIND_"),
 				strconv.Itoa(int(d.GetPriority())),
@@ -106,7 +110,7 @@ func segmentTable(w io.Writer, p painter, plan *pb.PromptPlan) {
 				word(d.GetReason().String(), "SEGMENT_DECISION_REASON_"),
 			},
 			colour: c,
-			note:   word(d.GetStatus().String(), "SEGMENT_DECISION_STATUS_") + ": " + d.GetDetail(),
+			note:   d.GetDetail(),
 		})
 	}
 	t.write(w, p)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -26,10 +27,11 @@ var demoRequest []byte
 // The two ceilings under which the demo plans its prompt again, in characters. Under the first some
 // optional segments have no room; under the second the required ones alone have none.
 const (
-	tightChars = 1300
+	tightChars = 1350
 	tooFew     = 300
 )
 
+// demoCommand is `promptctl demo`.
 type demoCommand struct {
 	service service
 	color   *choice
@@ -73,12 +75,11 @@ func (d *demoCommand) run(cmd *cobra.Command, _ []string) error {
 	if cmd.Context().Err() != nil {
 		return context.Cause(cmd.Context())
 	}
-	if st, ok := status.FromError(err); !ok || err == nil {
-		return err
-	} else {
+	if st, ok := status.FromError(err); err != nil && ok {
 		fmt.Fprint(cmd.ErrOrStderr(), "promptctl: ", describe(st))
 		return errReported
 	}
+	return err
 }
 
 // show plans req three times, with less and less room, and prints what came of it. It changes the
@@ -118,6 +119,9 @@ func show(ctx context.Context, w io.Writer, p painter, conn grpc.ClientConnInter
 	title("The same under max_chars %d: refused, a required segment is never dropped", tooFew)
 	req.MaxChars = &pb.Budget{Bound: &pb.Budget_Limit{Limit: tooFew}}
 	_, err = client.PlanPrompt(ctx, req)
+	if err == nil {
+		return errors.New("the server answered although the required segments pass the budget")
+	}
 	if status.Code(err) != codes.FailedPrecondition {
 		return err
 	}

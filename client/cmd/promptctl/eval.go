@@ -1,28 +1,21 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
+	"os"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
 
+// evalCommand is `promptctl eval`.
 type evalCommand struct {
 	service  service
 	output   *choice
 	policy   string
 	evidence string
-
-	conn      grpc.ClientConnInterface
-	newPolicy *pb.MemorySelectionPolicy // nil: each request's own
 }
 
 func newEval() *cobra.Command {
@@ -37,9 +30,10 @@ of used/limit over the answers that have a limit above 0.
 With --evidence, line for line a JSON array of the memory ids that hold the
 answer, it also prints the evidence recall: evidence ids among the selected by
 all evidence ids. It does so for the renderings FULL and COMPACT, and for a bare
-list: the texts in the order of the decisions, one a line, without any tags,
-taken while they fit the same top_k, max_chars and max_tokens. The bare list is
-counted by the tokenizer estimate; requests with another are refused then.`,
+list: all texts in the order of the decisions, one a line, without any tags,
+each taken if it fits the same top_k, max_chars and max_tokens, whatever the
+decision on it was. The bare list is counted with estimate; a request that names
+another tokenizer ends the evaluation.`,
 		Example: `  promptctl eval requests.jsonl
   promptctl eval --policy '{"topK": 10, "maxTokens": {"limit": 400}}' requests.jsonl
   promptctl eval --evidence evidence.jsonl -o json requests.jsonl`,
@@ -47,8 +41,53 @@ counted by the tokenizer estimate; requests with another are refused then.`,
 		RunE: e.run,
 	}
 	e.service.flags(cmd)
-	e.output = outputFlag(cmd)
+	e.output = outputFlag(cmd, "table")
 	cmd.Flags().StringVar(&e.policy, "policy", "", "a MemorySelectionPolicy in JSON that replaces the policy of every request")
 	cmd.Flags().StringVar(&e.evidence, "evidence", "", "file with the memory ids that hold the answer, a JSON array a line")
 	return cmd
+}
+
+func (e *evalCommand) run(cmd *cobra.Command, args []string) error {
+	ev := evaluator{service: e.service, stderr: cmd.ErrOrStderr()}
+	if cmd.Flags().Changed("policy") {
+		ev.policy = new(pb.MemorySelectionPolicy)
+		if err := protojson.Unmarshal([]byte(e.policy), ev.policy); err != nil {
+			return usageError{fmt.Errorf("--policy: %w", err)}
+		}
+	}
+	if e.evidence != "" {
+		file, err := os.Open(e.evidence)
+		if err != nil {
+			return usageError{err}
+		}
+		defer file.Close()
+		ev.evidence = &evidenceReader{lines: newLineReader(file)}
+	}
+	conn, closeConn, err := e.service.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer closeConn()
+	ev.client = pb.NewPromptAssemblyServiceClient(conn)
+	in, err := openInput(cmd, args)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+
+	if err := e.service.reach(cmd.Context(), conn); err != nil {
+		return err
+	}
+	report, err := ev.evaluate(cmd.Context(), in)
+	if err != nil {
+		return err
+	}
+	if e.output.value == "table" {
+		return report.writeTable(cmd.OutOrStdout())
+	}
+	text, err := encodeJSON(report)
+	if err != nil {
+		return err
+	}
+	return writeIndented(cmd.OutOrStdout(), text)
 }

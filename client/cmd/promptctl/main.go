@@ -48,22 +48,19 @@ type usageError struct{ error }
 // run carries out one command line and returns its exit status. When ctx ends it returns soon, but
 // may leave a goroutine behind that waits for stdin.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
+	root := newRoot(stdin, stdout, stderr)
 	understood := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
 
 	cmd, err := root.ExecuteContextC(ctx)
-	var usage usageError
+	_, usage := errors.AsType[usageError](err)
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errReported), errors.Is(err, syscall.EPIPE):
 		return exitFailed
-	case understood && !errors.As(err, &usage):
+	case understood && !usage:
 		fmt.Fprintf(stderr, "promptctl: %s\n", printable(err.Error()))
 		return exitFailed
 	default:
@@ -72,7 +69,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-func newRoot() *cobra.Command {
+func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "promptctl",
 		Short: "Decide what of recalled memory, and of a prompt's other segments, reaches the model",
@@ -94,7 +91,16 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	root.SetVersionTemplate("promptctl {{.Version}}\n")
 	root.AddCommand(newSelect(), newPlan(), newDemo(), newEval())
+	root.InitDefaultCompletionCmd() // takes the output as it is set now
+	for _, cmd := range root.Commands() {
+		if !cmd.Runnable() {
+			cmd.RunE = root.RunE // or a word too many would print the help as if it were right
+		}
+	}
 	return root
 }

@@ -25,7 +25,7 @@ const errorDomain = "promptassembly"
 
 // invalidRequest is the fixed message of every request that is refused with INVALID_REQUEST, also
 // of one that this program cannot even send.
-const invalidRequest = "the request is invalid; the details say where"
+const invalidRequest = "the request is not valid"
 
 // violationCount is the metadata key under which a refusal counts all faulty paths, those that
 // were cut from its list included.

@@ -34,6 +34,7 @@ type colour string
 
 const (
 	plain  colour = ""
+	bold   colour = "\x1b[1m"
 	dim    colour = "\x1b[2m"
 	red    colour = "\x1b[31m"
 	green  colour = "\x1b[32m"
@@ -89,8 +90,8 @@ func (c *choice) flag(cmd *cobra.Command, name, shorthand, usage string) {
 	}
 }
 
-func outputFlag(cmd *cobra.Command) *choice {
-	c := &choice{value: "json", allowed: []string{"json", "table"}}
+func outputFlag(cmd *cobra.Command, byDefault string) *choice {
+	c := &choice{value: byDefault, allowed: []string{"json", "table"}}
 	c.flag(cmd, "output", "o", "format of the answer")
 	return c
 }

@@ -11,12 +11,18 @@ import (
 
 // Chars returns the number of Unicode code points in s.
 func Chars(s string) int {
-	const highBits = 0x8080808080808080
+	const high = 0x8080808080808080
 	b := []byte(s)
 	n := len(b)
-	for ; len(b) >= 8; b = b[8:] {
-		x := binary.LittleEndian.Uint64(b)
-		n -= bits.OnesCount64(x & (^x << 1) & highBits) // continuation bytes are 10xxxxxx
+	for ; len(b) >= 32; b = b[32:] {
+		w, x := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		y, z := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		if (w|x|y|z)&high == 0 {
+			continue // all ASCII
+		}
+		for _, word := range [...]uint64{w, x, y, z} {
+			n -= bits.OnesCount64(word & (^word << 1) & high) // continuation bytes are 10xxxxxx
+		}
 	}
 	for _, c := range b {
 		if c&0xC0 == 0x80 {

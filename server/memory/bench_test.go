@@ -1,0 +1,127 @@
+package memory_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/budget"
+	"github.com/promptassembly/promptassembly/server/memory"
+	"github.com/promptassembly/promptassembly/server/tokens"
+)
+
+// The candidates of the benchmarks take about 550 bytes on the wire each: 400 of text (one in eight
+// Chinese), a slot in every fourth, duplicates and low scores among them, in no order.
+func benchCandidates(n int) []memory.Candidate {
+	random := rand.New(rand.NewPCG(1, 2))
+	words := strings.Fields("The user prefers deploys to run from main after tests pass and asked that reports stay short " +
+		"with figures first; Alice reviews migrations, Bob owns billing. Use PostgreSQL 15 in staging & production, never SQLite <3.40>")
+	chinese := []rune("用户希望报告简短先列数字再解释原因，部署只能从主分支进行。每周五上午评审数据库迁移，生产环境使用")
+	candidates := make([]memory.Candidate, n)
+	for i := range candidates {
+		var text strings.Builder
+		if i%8 == 7 {
+			for text.Len() < 400 {
+				text.WriteRune(chinese[random.IntN(len(chinese))])
+			}
+		} else {
+			for text.Len() < 400 {
+				text.WriteString(words[random.IntN(len(words))])
+				text.WriteByte(' ')
+			}
+		}
+		candidates[i] = memory.Candidate{
+			ID:         fmt.Sprintf("mem-%06d", i),
+			Text:       text.String(),
+			Scope:      "tenant-7/user-42",
+			Score:      float64(random.IntN(10000)) / 10000,
+			SourceRank: uint32(i + 1),
+			Provenance: memory.Provenance{
+				SourceID:   fmt.Sprintf("conversation-%05d", random.IntN(100000)),
+				SourceType: "conversation",
+				Title:      "Weekly planning notes",
+				CapturedAt: memory.Instant{Seconds: 1_700_000_000 + random.Int64N(1e7), Set: true},
+			},
+			Authority: memory.Authority(random.IntN(3)),
+		}
+		if i%4 == 0 {
+			candidates[i].ConflictKey = fmt.Sprintf("preference:topic-%d", random.IntN(n))
+		}
+		if i%20 == 19 {
+			candidates[i].Text = candidates[i-19].Text
+		}
+	}
+	return candidates
+}
+
+// encoded returns the same candidates as a request on the wire.
+func encoded(b *testing.B, candidates []memory.Candidate) []byte {
+	b.Helper()
+	req := &pb.SelectMemoryRequest{UserScope: "tenant-7/user-42"}
+	for _, c := range candidates {
+		req.Candidates = append(req.Candidates, &pb.MemoryContextCandidate{
+			MemoryId:   c.ID,
+			Text:       c.Text,
+			UserScope:  c.Scope,
+			Score:      &c.Score,
+			SourceRank: c.SourceRank,
+			Provenance: &pb.Provenance{
+				SourceId:   c.Provenance.SourceID,
+				SourceType: c.Provenance.SourceType,
+				Title:      c.Provenance.Title,
+				CapturedAt: &timestamppb.Timestamp{Seconds: c.Provenance.CapturedAt.Seconds},
+			},
+			ConflictKey: c.ConflictKey,
+			Authority:   pb.Authority(c.Authority) + 1,
+		})
+	}
+	data, err := proto.Marshal(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return data
+}
+
+var policies = []struct {
+	name   string
+	policy memory.Policy
+}{
+	{"default", memory.DefaultPolicy()},
+	{"wide", memory.Policy{MinScore: 0.35, TopK: 50, MaxChars: budget.Of(60_000), MaxTokens: budget.Of(20_000)}},
+	{"unlimited", memory.Policy{TopK: 1 << 31, MaxChars: budget.Unlimited(), MaxTokens: budget.Unlimited()}},
+}
+
+// BenchmarkSelect reports the time a candidate, the allocations of one Select, and the ratio of its
+// time to that of decoding the same candidates: the two take turns, so that what else the machine
+// does falls on both. ns/op is the sum of the two.
+func BenchmarkSelect(b *testing.B) {
+	for _, p := range policies {
+		for _, n := range []int{10, 100, 1000, 5000} {
+			b.Run(fmt.Sprintf("%s/%d", p.name, n), func(b *testing.B) {
+				req := memory.Request{Scope: "tenant-7/user-42", Candidates: benchCandidates(n), Policy: p.policy, Counter: tokens.Estimate{}}
+				data := encoded(b, req.Candidates)
+				var selecting, decoding time.Duration
+				for b.Loop() {
+					start := time.Now()
+					memory.Select(req)
+					selected := time.Now()
+					if err := proto.Unmarshal(data, new(pb.SelectMemoryRequest)); err != nil {
+						b.Fatal(err)
+					}
+					selecting += selected.Sub(start)
+					decoding += time.Since(selected)
+				}
+				b.ReportMetric(float64(selecting)/float64(b.N*n), "ns/candidate")
+				b.ReportMetric(float64(selecting)/float64(decoding), "of-decoding")
+				b.ReportMetric(testing.AllocsPerRun(20, func() { memory.Select(req) }), "allocs/select")
+				b.ReportMetric(float64(len(data))/float64(n), "B/candidate")
+			})
+		}
+	}
+}
