@@ -29,7 +29,7 @@ type vector struct {
 	Method  string          `json:"method"`
 	Request json.RawMessage `json:"request"`
 	Append  pieces          `json:"append"`
-	Answer json.RawMessage `json:"answer"`
+	Answer  json.RawMessage `json:"answer"`
 }
 
 // piece is raw bytes that follow the encoded request, so many times.

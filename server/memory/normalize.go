@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -10,8 +11,6 @@ import (
 	"golang.org/x/text/cases"
 	"golang.org/x/text/transform"
 	"golang.org/x/text/unicode/norm"
-
-	"github.com/promptassembly/promptassembly/server/internal/text"
 )
 
 // normalizer brings texts into the form in which they are compared: NFKC, then full case folding,
@@ -33,35 +32,89 @@ func (n *normalizer) append(dst []byte, s string) []byte {
 	return appendCollapsed(dst[:start], n.folded)
 }
 
-// signatureEnds is how many bytes of each end of a text its signature holds.
-const signatureEnds = 16
+// signatureEnd is how many bytes of each end of a text its signature holds.
+const signatureEnd = 16
 
 // appendSignature appends bytes that are the same for all texts of one normalised form, and differ
-// for most others: the first and the last of that form that are no spaces. They are found without
-// normalising an ASCII text.
+// for most others: the first and the last of that form, spaces aside. They are found without
+// normalising the whole, unless there are code points at the ends that are not plain.
 func (n *normalizer) appendSignature(dst []byte, s string) []byte {
-	if text.Chars(s) != len(s) {
-		n.signed = n.append(n.signed[:0], s)
-		return appendEnds(dst, n.signed)
+	signed, ok := appendPlainEnds(dst, s)
+	if ok {
+		return signed
 	}
-	return appendEnds(dst, []byte(s))
-}
-
-// appendEnds appends the folded bytes of both ends of s.
-func appendEnds(dst, s []byte) []byte {
-	start := len(dst)
-	for i := 0; i < len(s) && len(dst) < start+signatureEnds; i++ {
-		if c := asciiFolds[s[i]]; c != ' ' {
+	n.signed = n.append(n.signed[:0], s)
+	first, last := 0, 0
+	for i := 0; i < len(n.signed) && first < signatureEnd; i++ {
+		if c := n.signed[i]; c != ' ' {
 			dst = append(dst, c)
+			first++
 		}
 	}
-	start = len(dst)
-	for i := len(s) - 1; i >= 0 && len(dst) < start+signatureEnds; i-- {
-		if c := asciiFolds[s[i]]; c != ' ' {
+	for i := len(n.signed) - 1; i >= 0 && last < signatureEnd; i-- {
+		if c := n.signed[i]; c != ' ' {
 			dst = append(dst, c)
+			last++
 		}
 	}
 	return dst
+}
+
+// appendPlainEnds is appendSignature for a text with plain ends; it reports whether they are.
+func appendPlainEnds(dst []byte, s string) ([]byte, bool) {
+	end := len(dst) + signatureEnd
+	for rest := s; rest != "" && len(dst) < end; {
+		folded, size := foldFirst(rest)
+		rest = rest[size:]
+		if folded == notPlain {
+			return dst, false
+		}
+		if rest != "" && rest[0] >= utf8.RuneSelf {
+			if next, _ := foldFirst(rest); next == notPlain { // it may combine with this one
+				return dst, false
+			}
+		}
+		if folded != ' ' {
+			dst = utf8.AppendRune(dst, folded)
+		}
+	}
+	dst = dst[:min(len(dst), end)]
+
+	end = len(dst) + signatureEnd
+	for rest := s; rest != "" && len(dst) < end; {
+		r, size := utf8.DecodeLastRuneInString(rest)
+		rest = rest[:len(rest)-size]
+		folded := fold(r)
+		if folded == notPlain {
+			return dst, false
+		}
+		if folded != ' ' {
+			start := len(dst)
+			dst = utf8.AppendRune(dst, folded)
+			slices.Reverse(dst[start:])
+		}
+	}
+	return dst[:min(len(dst), end)], true
+}
+
+// foldFirst returns the normalised form of the first code point of s, as fold does, and its bytes.
+func foldFirst(s string) (folded rune, size int) {
+	r, size := utf8.DecodeRuneInString(s)
+	return fold(r), size
+}
+
+// fold returns the normalised form of a code point, ' ' for white space, or notPlain.
+func fold(r rune) rune {
+	switch {
+	case r == 0:
+		return notPlain
+	case r < utf8.RuneSelf:
+		return rune(asciiFolds[r])
+	case r <= 0xFFFF:
+		return rune(plainFolds()[r])
+	default:
+		return notPlain
+	}
 }
 
 // appendPlain appends the normalised form of s if all its code points are plain, and reports
@@ -69,31 +122,32 @@ func appendEnds(dst, s []byte) []byte {
 func appendPlain(dst []byte, s string) ([]byte, bool) {
 	start := len(dst)
 	afterSpace := true // a space here would be a leading one, or the second of a run
-	for i := 0; i < len(s); {
-		if len(s)-i >= 8 {
-			if word, ok := foldWord(binary.LittleEndian.Uint64([]byte(s[i:i+8])), afterSpace); ok {
+	for len(s) > 0 {
+		if len(s) >= 8 {
+			if word, ok := foldWord(load(s), afterSpace); ok {
 				dst = binary.LittleEndian.AppendUint64(dst, word)
 				afterSpace = dst[len(dst)-1] == ' '
-				i += 8
+				s = s[8:]
 				continue
 			}
 		}
-		folded, size := rune(asciiFolds[s[i]]), 1
-		if s[i] >= utf8.RuneSelf {
-			var r rune
-			r, size = utf8.DecodeRuneInString(s[i:])
-			if folded = plainFold(r); folded == notPlain {
+		if s[0] < utf8.RuneSelf {
+			dst, afterSpace = appendFold(dst, rune(asciiFolds[s[0]]), afterSpace)
+			s = s[1:]
+			continue
+		}
+		folds, end := plainFolds(), len(s)
+		for i, r := range s {
+			if r < utf8.RuneSelf {
+				end = i
+				break
+			}
+			if r >= rune(len(folds)) || folds[r] == notPlain {
 				return dst, false
 			}
+			dst, afterSpace = appendFold(dst, rune(folds[r]), afterSpace)
 		}
-		i += size
-		if folded != ' ' {
-			dst = utf8.AppendRune(dst, folded)
-			afterSpace = false
-		} else if !afterSpace {
-			dst = append(dst, ' ')
-			afterSpace = true
-		}
+		s = s[end:]
 	}
 	if afterSpace && len(dst) > start {
 		dst = dst[:len(dst)-1]
@@ -101,21 +155,29 @@ func appendPlain(dst []byte, s string) ([]byte, bool) {
 	return dst, true
 }
 
+// appendFold appends a folded code point, or a space unless it follows one. It returns whether dst
+// now ends in a space, or where one would go.
+func appendFold(dst []byte, folded rune, afterSpace bool) ([]byte, bool) {
+	if folded != ' ' {
+		return utf8.AppendRune(dst, folded), false
+	}
+	if !afterSpace {
+		dst = append(dst, ' ')
+	}
+	return dst, true
+}
+
 // foldWord folds eight bytes at once. It reports false where they are not all ASCII, hold a control
 // character, or a space that follows another.
 func foldWord(x uint64, afterSpace bool) (uint64, bool) {
-	const (
-		each = 0x0101010101010101
-		high = 0x80 * each
-	)
-	if x&high != 0 || (x+(0x80-' ')*each)&high != high {
+	if x&highBits != 0 || (x+(0x80-' ')*eachByte)&highBits != highBits {
 		return 0, false
 	}
-	spaces := ^(x ^ ' '*each + 0x7F*each) & high
+	spaces := ^(x ^ ' '*eachByte + 0x7F*eachByte) & highBits
 	if spaces&(spaces<<8) != 0 || afterSpace && spaces&0x80 != 0 {
 		return 0, false
 	}
-	upper := (x + (0x80-'A')*each) &^ (x + (0x7F-'Z')*each) & high
+	upper := (x + (0x80-'A')*eachByte) &^ (x + (0x7F-'Z')*eachByte) & highBits
 	return x | upper>>2, true
 }
 
@@ -130,20 +192,13 @@ var asciiFolds = func() (folds [256]byte) {
 	return folds
 }()
 
-// A code point is plain if it is normalised by itself, whatever plain or ASCII code points stand
-// around it, and becomes one code point: it neither combines with what is before it nor reorders.
-const notPlain = rune(0)
+// notPlain is the fold of a code point that is not plain. A plain one is normalised by itself,
+// whatever plain or ASCII code points stand around it, and becomes one code point: it neither
+// combines with what is before it nor reorders.
+const notPlain = 0
 
-// plainFold returns the normalised form of a code point beyond ASCII, ' ' for white space, and
-// notPlain if it is not plain.
-func plainFold(r rune) rune {
-	if r > 0xFFFF {
-		return notPlain
-	}
-	return rune(plainFolds()[r])
-}
-
-// plainFolds is the library's word on each code point of the Basic Multilingual Plane, asked once.
+// plainFolds is the normalised form of each plain code point of the Basic Multilingual Plane beyond
+// ASCII, ' ' for white space: the library's word, asked once.
 var plainFolds = sync.OnceValue(func() *[0x10000]uint16 {
 	var folds [0x10000]uint16
 	var n normalizer

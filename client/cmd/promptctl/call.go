@@ -33,7 +33,7 @@ func newSelect() *cobra.Command {
 standard input, and prints the answer.`,
 		Example: `  promptctl select request.json
   promptctl select -o table < request.json
-  promptctl select --jsonl --server localhost:8443 requests.jsonl > answers.jsonl`,
+  promptctl select --jsonl --server localhost:50051 requests.jsonl > answers.jsonl`,
 	})
 }
 

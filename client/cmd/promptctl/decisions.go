@@ -52,7 +52,7 @@ func memoryTable(w io.Writer, p painter, plan *pb.MemoryContextPlan) {
 				place,
 				d.GetMemoryId(),
 				word(d.GetAuthority().String(), "AUTHORITY_"),
-				strconv.FormatFloat(d.GetScore(), 'f', 4, 64),
+				strconv.FormatFloat(d.GetScore()+0, 'f', 4, 64), // -0 becomes 0
 				number(d.GetSourceRank()),
 				number(d.GetCandidateChars()),
 				tokens,

@@ -47,7 +47,7 @@ contradict and repeat each other, and nine segments. It prints each decision
 with its reason, the prompt, and what becomes of it when room gets short.`,
 		Example: `  promptctl demo
   promptctl demo --color always | less -R
-  promptctl demo --server localhost:8443`,
+  promptctl demo --server localhost:50051`,
 		Args: cobra.NoArgs,
 		RunE: d.run,
 	}

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
 
 // Three requests whose numbers can be worked out on paper, by the estimate's rule: the tags around
@@ -154,11 +157,11 @@ func TestEvalOfNothing(t *testing.T) {
 }
 
 func TestEvalFails(t *testing.T) {
-	otherTokenizer := `{"userScope":"u","tokenizer":"estimate"}` + "\n"
+	const request = `{"userScope":"u"}` + "\n"
 	for name, test := range map[string]struct{ requests, evidence, error string }{
-		"too little evidence": {otherTokenizer + otherTokenizer, "[]\n", "the evidence ends after 1 lines, before the requests do"},
-		"too much evidence":   {otherTokenizer, "[]\n[]\n", "the requests end after 1 lines, before the evidence does"},
-		"no array":            {otherTokenizer, "{}\n", "evidence, line 1: "},
+		"too little evidence": {request + request, "[]\n", "the evidence ends after 1 lines, before the requests do"},
+		"too much evidence":   {request, "[]\n[]\n", "the requests end after 1 lines, before the evidence does"},
+		"no array":            {request, "{}\n", "evidence, line 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := promptctl(t, test.requests, "eval", "--evidence", file(t, "evidence.jsonl", test.evidence), "-")
@@ -166,6 +169,13 @@ func TestEvalFails(t *testing.T) {
 				t.Errorf("got %+v, want %s", got, test.error)
 			}
 		})
+	}
+	exact := serve(t, func(context.Context, *pb.SelectMemoryRequest) (*pb.SelectMemoryResponse, error) {
+		return &pb.SelectMemoryResponse{Plan: &pb.MemoryContextPlan{Tokenizer: "exact"}}, nil
+	})
+	got := promptctl(t, request, "eval", "--server", exact, "--evidence", file(t, "evidence.jsonl", "[]\n"), "-")
+	if want := "promptctl: line 1: the bare list is counted with estimate only, not with exact\n"; got.status != 1 || got.stderr != want {
+		t.Errorf("with another tokenizer: %+v, want %s", got, want)
 	}
 	if got := promptctl(t, evalRequests, "eval", "--server", silent(t), "-"); got.status != 1 || !strings.HasPrefix(got.stderr, "promptctl: cannot call ") {
 		t.Errorf("without a server: %+v", got)

@@ -83,7 +83,7 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage.`,
 		Example: `  promptctl demo
   promptctl select request.json
   promptctl plan -o table < request.json
-  promptctl select --jsonl --server localhost:8443 < requests.jsonl > answers.jsonl
+  promptctl select --jsonl --server localhost:50051 < requests.jsonl > answers.jsonl
   promptctl eval --evidence evidence.jsonl requests.jsonl`,
 		Version:       server.Version(),
 		Args:          cobra.NoArgs,

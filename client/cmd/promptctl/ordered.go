@@ -31,8 +31,8 @@ func inOrder[T any](
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Neither is ever full: a line is in flight until the reader has received its size from taken.
 	jobs := make(chan job, maxLinesInFlight)
-	// Never full: the reader counts a line as in flight until it has taken it from here.
 	taken := make(chan int, maxLinesInFlight)
 
 	var readErr error // set before jobs is closed

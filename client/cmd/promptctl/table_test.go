@@ -62,7 +62,7 @@ func TestTableLayout(t *testing.T) {
 	selected.CandidateTokens = new(uint32(31))
 	selected.Detail = "a sentence that is longer than what one line of the table can take, with 中文字符 and 🙂 in it"
 	got := answerAsTable(t, &pb.MemoryContextPlan{
-		Decisions:  []*pb.MemoryDecision{selected, decision("m2", 0.5, 10, 1204)},
+		Decisions:  []*pb.MemoryDecision{selected, decision("m2", math.Copysign(0, -1), 10, 1204)},
 		UsedChars:  512,
 		UsedTokens: 131,
 		Policy: &pb.MemorySelectionPolicy{
@@ -74,7 +74,7 @@ func TestTableLayout(t *testing.T) {
 1 语言偏好  current_turn 0.9300    2   118     31 selected
     a sentence that is longer than what one line of the table can take, with
     中文字符 and 🙂 in it
-- m2        user_default 0.5000   10  1204      - top_k_reached
+- m2        user_default 0.0000   10  1204      - top_k_reached
     the place was taken
 chars 512 of 3000, tokens 131 (unlimited)
 `
