@@ -162,3 +162,29 @@ func median(values []float64) float64 {
 	slices.Sort(values)
 	return values[len(values)/2]
 }
+
+// BenchmarkSelectWorst has what could make a pipeline slow: one text as long as may be among 10,000
+// candidates, 10,000 candidates for one slot, and 10,000 texts that differ only in their middle.
+func BenchmarkSelectWorst(b *testing.B) {
+	long := benchCandidates(10_000)
+	long[5000].Text = strings.Repeat("Use <b>Go</b> & Rust\n---\n", 262_144/25)
+	slot := benchCandidates(10_000)
+	for i := range slot {
+		slot[i].ConflictKey = "preference:editor"
+	}
+	alike := benchCandidates(10_000)
+	for i := range alike {
+		alike[i].Text = fmt.Sprintf("The user prefers %d reports a week", i)
+	}
+	for _, w := range []struct {
+		name       string
+		candidates []memory.Candidate
+	}{{"long-text", long}, {"one-slot", slot}, {"alike", alike}} {
+		b.Run(w.name, func(b *testing.B) {
+			req := memory.Request{Scope: "tenant-7/user-42", Candidates: w.candidates, Policy: policies[2].policy, Counter: tokens.Estimate{}}
+			for b.Loop() {
+				memory.Select(req)
+			}
+		})
+	}
+}

@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -30,91 +29,6 @@ func (n *normalizer) append(dst []byte, s string) []byte {
 	n.composed = norm.NFKC.AppendString(n.composed[:0], s)
 	n.folded = appendFolded(n.folded[:0], n.composed)
 	return appendCollapsed(dst[:start], n.folded)
-}
-
-// signatureEnd is how many bytes of each end of a text its signature holds.
-const signatureEnd = 16
-
-// appendSignature appends bytes that are the same for all texts of one normalised form, and differ
-// for most others: the first and the last of that form, spaces aside. They are found without
-// normalising the whole, unless there are code points at the ends that are not plain.
-func (n *normalizer) appendSignature(dst []byte, s string) []byte {
-	signed, ok := appendPlainEnds(dst, s)
-	if ok {
-		return signed
-	}
-	n.signed = n.append(n.signed[:0], s)
-	first, last := 0, 0
-	for i := 0; i < len(n.signed) && first < signatureEnd; i++ {
-		if c := n.signed[i]; c != ' ' {
-			dst = append(dst, c)
-			first++
-		}
-	}
-	for i := len(n.signed) - 1; i >= 0 && last < signatureEnd; i-- {
-		if c := n.signed[i]; c != ' ' {
-			dst = append(dst, c)
-			last++
-		}
-	}
-	return dst
-}
-
-// appendPlainEnds is appendSignature for a text with plain ends; it reports whether they are.
-func appendPlainEnds(dst []byte, s string) ([]byte, bool) {
-	end := len(dst) + signatureEnd
-	for rest := s; rest != "" && len(dst) < end; {
-		folded, size := foldFirst(rest)
-		rest = rest[size:]
-		if folded == notPlain {
-			return dst, false
-		}
-		if rest != "" && rest[0] >= utf8.RuneSelf {
-			if next, _ := foldFirst(rest); next == notPlain { // it may combine with this one
-				return dst, false
-			}
-		}
-		if folded != ' ' {
-			dst = utf8.AppendRune(dst, folded)
-		}
-	}
-	dst = dst[:min(len(dst), end)]
-
-	end = len(dst) + signatureEnd
-	for rest := s; rest != "" && len(dst) < end; {
-		r, size := utf8.DecodeLastRuneInString(rest)
-		rest = rest[:len(rest)-size]
-		folded := fold(r)
-		if folded == notPlain {
-			return dst, false
-		}
-		if folded != ' ' {
-			start := len(dst)
-			dst = utf8.AppendRune(dst, folded)
-			slices.Reverse(dst[start:])
-		}
-	}
-	return dst[:min(len(dst), end)], true
-}
-
-// foldFirst returns the normalised form of the first code point of s, as fold does, and its bytes.
-func foldFirst(s string) (folded rune, size int) {
-	r, size := utf8.DecodeRuneInString(s)
-	return fold(r), size
-}
-
-// fold returns the normalised form of a code point, ' ' for white space, or notPlain.
-func fold(r rune) rune {
-	switch {
-	case r == 0:
-		return notPlain
-	case r < utf8.RuneSelf:
-		return rune(asciiFolds[r])
-	case r <= 0xFFFF:
-		return rune(plainFolds()[r])
-	default:
-		return notPlain
-	}
 }
 
 // appendPlain appends the normalised form of s if all its code points are plain, and reports

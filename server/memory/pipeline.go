@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"hash/maphash"
 	"sync"
 
 	"github.com/promptassembly/promptassembly/server/tokens"
@@ -24,6 +25,7 @@ func Select(req Request) *Plan {
 
 	s.gateScope()
 	s.gateConfidence()
+	s.measure()
 	s.order()
 	s.dedupe()
 	s.resolveConflicts()
@@ -38,6 +40,9 @@ type selection struct {
 	Request
 	plan *Plan
 	*scratch
+	// seed differs from run to run, so that nobody can send texts whose hashes collide. It shows in
+	// no output: what hashes alike is compared.
+	seed maphash.Seed
 }
 
 // scratch is memory that one run leaves to the next, so that the number of allocations does not
@@ -62,18 +67,19 @@ type scratch struct {
 
 // item is a candidate on its way through the gates and the sort.
 type item struct {
-	evidence uint64 // authority and score, higher is better
-	rank     uint32
-	index    uint32 // of the candidate in the request
-	reason   Reason // of the gate that rejected it
+	evidence  uint64 // authority and score, higher is better
+	signature uint64 // the hash of its text's signature
+	rank      uint32
+	index     uint32 // of the candidate in the request
+	chars     uint32 // of its line as the only one
+	reason    Reason // of the gate that rejected it
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 func newSelection(req Request) *selection {
-	s := &selection{Request: req, plan: new(Plan), scratch: scratches.Get().(*scratch)}
-	n := len(req.Candidates)
-	s.items = resize(s.items, n)
+	s := &selection{Request: req, plan: new(Plan), scratch: scratches.Get().(*scratch), seed: maphash.MakeSeed()}
+	s.items = resize(s.items, len(req.Candidates))
 	for i := range s.items {
 		s.items[i] = item{index: uint32(i)}
 	}

@@ -8,13 +8,10 @@ import (
 // dedupe keeps, of the candidates with the same text and the same slot (or none), both in
 // normalised form, the best one. The same text in another slot states another fact and stays.
 func (s *selection) dedupe() {
-	// The seed differs from run to run, so that nobody can send texts that collide. It shows in no
-	// output: what hashes alike is compared.
-	seed := maphash.MakeSeed()
 	s.normalizeSlots()
-	s.joinSlots(seed)
-	s.sign(seed)
-	s.joinContents(seed)
+	s.joinSlots()
+	s.joinSignatures()
+	s.joinContents()
 	s.keepBest(&s.contents, func(loser, winner *Candidate) Reason { return DuplicateContent })
 }
 
@@ -45,27 +42,25 @@ func (s *selection) normalizeSlots() {
 }
 
 // joinSlots groups the live candidates that have a slot by it.
-func (s *selection) joinSlots(seed maphash.Seed) {
+func (s *selection) joinSlots() {
 	s.slots.reset(len(s.items))
 	for i := range s.plan.Decisions {
 		if key := s.slot(i); key != "" && s.plan.Decisions[i].Reason == undecided {
-			s.slots.join(i, maphash.String(seed, key), func(first int) bool { return s.slot(first) == key })
+			s.slots.join(i, maphash.String(s.seed, key), func(first int) bool { return s.slot(first) == key })
 		}
 	}
 }
 
-// sign groups the live candidates by slot and by a signature of their text that normalisation does
-// not change. What is alone in its group has no duplicate, and its text need not be normalised.
-func (s *selection) sign(seed maphash.Seed) {
+// joinSignatures groups the live candidates by slot and by the signature of their text. What is
+// alone in its group has no duplicate, and its text need not be normalised.
+func (s *selection) joinSignatures() {
 	s.signatures.reset(len(s.items))
 	s.members = s.members[:0]
 	for i := range s.plan.Decisions {
 		if s.plan.Decisions[i].Reason != undecided {
 			continue
 		}
-		s.text = s.normalizer.appendSignature(s.text[:0], s.candidate(i).Text)
-		hash := maphash.Bytes(seed, s.text) + uint64(s.slots.of[i])*0x9E3779B97F4A7C15
-		group := s.signatures.join(i, hash, func(int) bool { return true })
+		group := s.signatures.join(i, inSlot(s.items[i].signature, s.slots.of[i]), func(int) bool { return true })
 		if int(group) == len(s.members) {
 			s.members = append(s.members, 0)
 		}
@@ -73,8 +68,11 @@ func (s *selection) sign(seed maphash.Seed) {
 	}
 }
 
+// inSlot returns the hash of what a text's hash stands for in one slot.
+func inSlot(hash uint64, slot int32) uint64 { return hash + uint64(slot)*0x9E3779B97F4A7C15 }
+
 // joinContents groups the live candidates of one signature by slot and normalised text.
-func (s *selection) joinContents(seed maphash.Seed) {
+func (s *selection) joinContents() {
 	s.contents.reset(len(s.items))
 	for i, group := range s.signatures.of {
 		if group == none || s.members[group] == 1 {
@@ -82,8 +80,7 @@ func (s *selection) joinContents(seed maphash.Seed) {
 		}
 		c, slot := s.candidate(i), s.slots.of[i]
 		s.text = s.normalizer.append(s.text[:0], c.Text)
-		hash := maphash.Bytes(seed, s.text) + uint64(slot)*0x9E3779B97F4A7C15
-		s.contents.join(i, hash, func(first int) bool {
+		s.contents.join(i, inSlot(maphash.Bytes(s.seed, s.text), slot), func(first int) bool {
 			other := s.candidate(first)
 			if s.slots.of[first] != slot {
 				return false
