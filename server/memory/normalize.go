@@ -143,21 +143,19 @@ var plainFolds = sync.OnceValue(func() *[0x10000]uint16 {
 func appendFolded(dst, src []byte) []byte {
 	for len(src) > 0 {
 		end := bytes.IndexFunc(src, isCherokeeCapital)
-		switch {
-		case end == 0:
+		if end == 0 {
 			_, end = utf8.DecodeRune(src)
-			dst = append(dst, src[:end]...)
-		default:
-			if end < 0 {
-				end = len(src)
-			}
-			folded, _, err := transform.Append(cases.Fold(), dst, src[:end])
-			if err != nil {
-				panic("memory: folding failed: " + err.Error()) // the library's fold has no errors
-			}
-			dst = folded
+			dst, src = append(dst, src[:end]...), src[end:]
+			continue
 		}
-		src = src[end:]
+		if end < 0 {
+			end = len(src)
+		}
+		folded, _, err := transform.Append(cases.Fold(), dst, src[:end])
+		if err != nil {
+			panic("memory: folding failed: " + err.Error()) // the library's fold has no errors
+		}
+		dst, src = folded, src[end:]
 	}
 	return dst
 }

@@ -12,7 +12,7 @@ func (s *selection) dedupe() {
 	s.joinSlots()
 	s.joinSignatures()
 	s.joinContents()
-	s.keepBest(&s.contents, func(loser, winner *Candidate) Reason { return DuplicateContent })
+	s.keepBest(&s.contents, func(_, _ *Candidate) Reason { return DuplicateContent })
 }
 
 // slot returns the conflict key of the candidate at i in normalised form, empty if it has none.

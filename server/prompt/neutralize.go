@@ -12,7 +12,7 @@ import (
 func neutralize(s string) string {
 	var b strings.Builder
 	done := 0
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		replacement := ""
 		switch {
 		case s[i] == '-' && strings.HasPrefix(s[i:], "---") && (i == 0 || text.AfterLineBreak(s, i)):

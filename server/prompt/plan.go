@@ -50,7 +50,7 @@ type planner struct {
 
 // piece is a segment with what becomes of it.
 type piece struct {
-	*Segment
+	segment *Segment
 	Decision
 	placed string // the text as it would be placed
 }
@@ -59,10 +59,10 @@ func newPlanner(req Request) *planner {
 	p := &planner{Request: req, pieces: make([]piece, len(req.Segments))}
 	for i := range req.Segments {
 		s := &req.Segments[i]
-		p.pieces[i] = piece{Segment: s, Decision: Decision{Segment: i, OriginalChars: text.Chars(s.Text)}}
+		p.pieces[i] = piece{segment: s, Decision: Decision{Segment: i, OriginalChars: text.Chars(s.Text)}}
 	}
 	slices.SortFunc(p.pieces, func(a, b piece) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.segment.Priority, b.segment.Priority), cmp.Compare(a.segment.Name, b.segment.Name))
 	})
 	p.separatorTokens = p.count(Separator)
 	return p
@@ -73,15 +73,15 @@ func newPlanner(req Request) *planner {
 func (p *planner) skipBlank() error {
 	for i := range p.pieces {
 		s := &p.pieces[i]
-		if !text.Blank(s.Text) {
+		if !text.Blank(s.segment.Text) {
 			continue
 		}
-		if s.Segment.Required && s.Kind != ToolDescriptions {
-			return &EmptyError{Segment: s.Name}
+		if s.segment.Required && s.segment.Kind != ToolDescriptions {
+			return &EmptyError{Segment: s.segment.Name}
 		}
 		s.Reason = EmptyContent
 		s.Detail = "there is nothing to place: the body is blank"
-		if s.Kind == RecalledMemory {
+		if s.segment.Kind == RecalledMemory {
 			s.Detail = "there is nothing to place: no memory was selected"
 		}
 	}
@@ -93,13 +93,13 @@ func (p *planner) placeRequired() error {
 	var names []string
 	for i := range p.pieces {
 		s := &p.pieces[i]
-		if !s.Segment.Required || s.Reason != undecided {
+		if !s.segment.Required || s.Reason != undecided {
 			continue
 		}
-		s.placed = s.Text
+		s.placed = s.segment.Text
 		p.include(s, Required, p.charsWith(s.OriginalChars), p.tokensWith(p.measure(s)))
 		s.Detail = "required: its room is reserved before any optional segment is tried"
-		names = append(names, s.Name)
+		names = append(names, s.segment.Name)
 	}
 	if !p.MaxChars.Fits(p.chars) {
 		return &BudgetError{Needed: p.chars, Limit: p.MaxChars.Limit, Unit: "chars", Segments: names}
@@ -119,12 +119,12 @@ func (p *planner) tryOptional() {
 		}
 	}
 	slices.SortStableFunc(optional, func(a, b *piece) int { // the rest of the order is the prompt's
-		return cmp.Compare(b.BudgetPriority, a.BudgetPriority)
+		return cmp.Compare(b.segment.BudgetPriority, a.segment.BudgetPriority)
 	})
 	for _, s := range optional {
-		s.placed = s.Text
-		if s.Kind != RecalledMemory {
-			s.placed = neutralize(s.Text)
+		s.placed = s.segment.Text
+		if s.segment.Kind != RecalledMemory {
+			s.placed = neutralize(s.segment.Text)
 		}
 		chars := p.charsWith(text.Chars(s.placed))
 		if !p.MaxChars.Fits(chars) {

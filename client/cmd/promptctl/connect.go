@@ -60,7 +60,7 @@ func (s *service) connect(cmd *cobra.Command) (*grpc.ClientConn, func(), error) 
 
 	listener := bufconn.Listen(1 << 20)
 	srv := server.New(server.Config{Logger: slog.New(slog.DiscardHandler)})
-	go srv.Serve(listener) // ends with Stop; a failure before shows in every call
+	go func() { _ = srv.Serve(listener) }() // ends with Stop; a failure before shows in every call
 	conn, err := grpc.NewClient("passthrough:///in-process", append(options,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
 	if err != nil {

@@ -80,10 +80,10 @@ func TestOrder(t *testing.T) {
 		if err != nil {
 			return nil, status.Error(codes.InvalidArgument, "no number")
 		}
-		switch {
-		case n == 0:
+		switch n {
+		case 0:
 			<-later
-		case n == 50:
+		case 50:
 			close(later)
 		default:
 			time.Sleep(time.Duration(10-n%10) * time.Millisecond)
@@ -114,7 +114,7 @@ func TestAnswerComesWhenInputPauses(t *testing.T) {
 	}()
 	answers := bufio.NewReader(fromStdout)
 	for range 3 {
-		io.WriteString(toStdin, goodRequest+"\n")
+		_, _ = io.WriteString(toStdin, goodRequest+"\n")
 		if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, `{"plan":`) {
 			t.Fatalf("got %q, %v", line, err)
 		}
@@ -354,7 +354,7 @@ func TestInterrupt(t *testing.T) {
 			defer toStdin.Close()
 			go func() {
 				if test.input != "" {
-					io.WriteString(toStdin, test.input)
+					_, _ = io.WriteString(toStdin, test.input)
 					<-arrived
 				}
 				cancel(errors.New("interrupt signal received"))

@@ -38,7 +38,8 @@ func (r lineReader) next() ([]byte, error) {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if rest := tooLong || len(line) > 0; err != nil && !(errors.Is(err, io.EOF) && rest) {
+		rest := tooLong || len(line) > 0
+		if err != nil && (!rest || !errors.Is(err, io.EOF)) {
 			return nil, err
 		}
 		if tooLong {

@@ -58,7 +58,7 @@ func serve(t *testing.T, answer func(context.Context, *pb.SelectMemoryRequest) (
 	}
 	srv := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
 	pb.RegisterPromptAssemblyServiceServer(srv, fakeServer{answer: answer})
-	go srv.Serve(listener)
+	go func() { _ = srv.Serve(listener) }()
 	t.Cleanup(srv.Stop)
 	return listener.Addr().String()
 }

@@ -41,7 +41,7 @@ func shown(master, slave *os.File) (end func() string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		io.Copy(&text, master) // ends with EIO
+		_, _ = io.Copy(&text, master) // ends with EIO
 	}()
 	return func() string {
 		slave.Close()
@@ -90,9 +90,9 @@ func TestProgressOnTerminal(t *testing.T) {
 	stdin, toStdin := io.Pipe()
 	go func() {
 		defer toStdin.Close()
-		io.WriteString(toStdin, goodRequest+"\n")
+		_, _ = io.WriteString(toStdin, goodRequest+"\n")
 		time.Sleep(progressAfter + 100*time.Millisecond)
-		io.WriteString(toStdin, goodRequest+"\n")
+		_, _ = io.WriteString(toStdin, goodRequest+"\n")
 	}()
 	status := run(t.Context(), []string{"select", "--jsonl"}, stdin, io.Discard, slave)
 	if got, want := end(), "\r2 answered, 0 refused\r\x1b[K2 answered, 0 refused\r\n"; status != 0 || got != want {
