@@ -3,8 +3,6 @@ package memory
 import (
 	"bytes"
 	"encoding/binary"
-	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
@@ -50,16 +48,23 @@ func appendPlain(dst []byte, s string) ([]byte, bool) {
 			s = s[1:]
 			continue
 		}
-		folds, end := plainFolds(), len(s)
+		end := len(s)
 		for i, r := range s {
 			if r < utf8.RuneSelf {
 				end = i
 				break
 			}
-			if r >= rune(len(folds)) || folds[r] == notPlain {
+			page := foldPageOf(r)
+			switch folded := page.folds[r%foldPageSize]; {
+			case folded > 0:
+				dst, afterSpace = appendFold(dst, folded, afterSpace)
+			case folded < 0:
+				for _, r := range page.expansions[-folded-1] {
+					dst, afterSpace = appendFold(dst, r, afterSpace)
+				}
+			default:
 				return dst, false
 			}
-			dst, afterSpace = appendFold(dst, rune(folds[r]), afterSpace)
 		}
 		s = s[end:]
 	}
@@ -94,48 +99,6 @@ func foldWord(x uint64, afterSpace bool) (uint64, bool) {
 	upper := (x + (0x80-'A')*eachByte) &^ (x + (0x7F-'Z')*eachByte) & highBits
 	return x | upper>>2, true
 }
-
-// asciiFolds is the case folding of each ASCII byte, and ' ' for white space; other bytes are 0.
-var asciiFolds = func() (folds [256]byte) {
-	for r := range rune(utf8.RuneSelf) {
-		folds[r] = byte(unicode.ToLower(r))
-		if unicode.IsSpace(r) {
-			folds[r] = ' '
-		}
-	}
-	return folds
-}()
-
-// notPlain is the fold of a code point that is not plain. A plain one is normalised by itself,
-// whatever plain or ASCII code points stand around it, and becomes one code point: it neither
-// combines with what is before it nor reorders.
-const notPlain = 0
-
-// plainFolds is the normalised form of each plain code point of the Basic Multilingual Plane beyond
-// ASCII, ' ' for white space: the library's word, asked once.
-var plainFolds = sync.OnceValue(func() *[0x10000]uint16 {
-	var folds [0x10000]uint16
-	var n normalizer
-	var buf []byte
-	for r := rune(utf8.RuneSelf); r <= 0xFFFF; r++ {
-		s := string(r)
-		if unicode.IsSpace(r) {
-			folds[r] = ' '
-			continue
-		}
-		if !norm.NFKC.PropertiesString(s).BoundaryBefore() {
-			continue
-		}
-		n.composed = norm.NFKC.AppendString(n.composed[:0], s)
-		buf = appendFolded(buf[:0], n.composed)
-		folded, size := utf8.DecodeRune(buf)
-		if size != len(buf) || folded > 0xFFFF || unicode.IsSpace(folded) || !norm.NFKC.Properties(n.composed).BoundaryBefore() {
-			continue
-		}
-		folds[r] = uint16(folded)
-	}
-	return &folds
-})
 
 // appendFolded appends the full case folding of src: the rows C and F of CaseFolding.txt. The
 // library turns the Cherokee capitals, which fold to themselves, into small letters

@@ -94,11 +94,8 @@ func (sig *signature) signPlain(s string) bool {
 func (sig *signature) halves() (first, last []byte) { return sig[:len(sig)/2], sig[len(sig)/2:] }
 
 // foldWide returns the normalised form of the first code point of s, which is beyond ASCII: ' ' for
-// white space, notPlain if it is not plain. It returns its bytes in s, too.
+// white space, notPlain if it is not plain or not one code point. It returns its bytes in s, too.
 func foldWide(s string) (folded rune, size int) {
 	r, size := utf8.DecodeRuneInString(s)
-	if folds := plainFolds(); r < rune(len(folds)) {
-		return rune(folds[r]), size
-	}
-	return notPlain, size
+	return max(foldPageOf(r).folds[r%foldPageSize], notPlain), size
 }

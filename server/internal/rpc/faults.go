@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"strconv"
-	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 )
@@ -61,19 +60,29 @@ func (p *path) keyed(key string) *path {
 	return &path{parent: p.parent, name: p.name, suffix: keySuffix, key: key}
 }
 
-var keyEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
 // String returns the path as a violation names it, such as `candidates[3].score`.
-func (p *path) String() string {
-	s := p.name
+func (p *path) String() string { return string(p.append(nil)) }
+
+// append copies all it reads: were a part of p itself returned, every path would be on the heap.
+func (p *path) append(dst []byte) []byte {
+	if p.parent != nil {
+		dst = append(p.parent.append(dst), '.')
+	}
+	dst = append(dst, p.name...)
 	switch p.suffix {
 	case indexSuffix:
-		s += "[" + strconv.Itoa(p.index) + "]"
+		dst = append(dst, '[')
+		dst = strconv.AppendInt(dst, int64(p.index), 10)
+		dst = append(dst, ']')
 	case keySuffix:
-		s += `["` + keyEscaper.Replace(p.key) + `"]`
+		dst = append(dst, `["`...)
+		for i := range len(p.key) {
+			if p.key[i] == '"' || p.key[i] == '\\' {
+				dst = append(dst, '\\')
+			}
+			dst = append(dst, p.key[i])
+		}
+		dst = append(dst, `"]`...)
 	}
-	if p.parent == nil {
-		return s
-	}
-	return p.parent.String() + "." + s
+	return dst
 }
