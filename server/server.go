@@ -3,8 +3,10 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 
+	middleware "github.com/grpc-ecosystem/go-grpc-middleware/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -26,7 +28,8 @@ type Config struct {
 // same process or on the same machine.
 type Server struct {
 	*grpc.Server
-	health *health.Server
+	health     *health.Server
+	endWatches context.CancelFunc
 }
 
 // New returns a server. The caller serves listeners with it, and stops it with Stop or Drain.
@@ -35,7 +38,12 @@ func New(cfg Config) *Server {
 	if log == nil {
 		log = slog.Default()
 	}
-	s := &Server{Server: grpc.NewServer(rpc.Options(log)...), health: health.NewServer()}
+	watches, endWatches := context.WithCancel(context.Background())
+	s := &Server{
+		Server:     grpc.NewServer(append(rpc.Options(log), grpc.ChainStreamInterceptor(during(watches)))...),
+		health:     health.NewServer(),
+		endWatches: endWatches,
+	}
 	rpc.Register(s.Server, log, tokens.NewSet(tokens.Estimate{}))
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	s.health.SetServingStatus(pb.PromptAssemblyService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
@@ -43,9 +51,24 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Drain tells health checks that the server is going away, refuses new calls and returns when the
-// calls in flight have been answered.
-func (s *Server) Drain() {
+// Drain tells health checks that the server is going away, refuses new calls and lets those in flight
+// end. Health watches are ended; whatever else is still open when ctx is done is cut off.
+func (s *Server) Drain(ctx context.Context) {
 	s.health.Shutdown()
+	s.endWatches()
+	defer context.AfterFunc(ctx, s.Stop)()
 	s.GracefulStop()
+}
+
+// during returns an interceptor whose streams have a context that ends with ctx, too. A health watch
+// lasts as long as its context, and would hold up GracefulStop.
+func during(ctx context.Context) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		wrapped := middleware.WrapServerStream(stream)
+		var cancel context.CancelFunc
+		wrapped.WrappedContext, cancel = context.WithCancel(stream.Context())
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		return handler(srv, wrapped)
+	}
 }

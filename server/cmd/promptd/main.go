@@ -37,14 +37,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	listen := flags.String("listen", "127.0.0.1:50051", "loopback `address` to serve gRPC on, in plaintext; port 0 takes a free one")
 	drain := flags.Duration("drain-timeout", 20*time.Second, "how long calls in flight may take after SIGTERM or SIGINT")
 	version := flags.Bool("version", false, "print the version and exit")
-	flags.Usage = func() {
-		fmt.Fprint(stderr, "promptd serves the Prompt Assembly gRPC service.\n\nUsage:\n  promptd [flags]\n\nFlags:\n")
-		flags.PrintDefaults()
-	}
+	flags.Usage = func() {} // an error is enough said; help goes to stdout
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, "promptd serves the Prompt Assembly gRPC service.\n\nUsage:\n  promptd [flags]\n\nFlags:\n")
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
 		return 0
 	case err != nil:
+		fmt.Fprintln(stderr, "See promptd --help.")
 		return exitUsage
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "promptd: takes no arguments, got %q; see promptd --help\n", flags.Arg(0))
@@ -97,9 +98,9 @@ func serve(ctx context.Context, s *server.Server, listener net.Listener, drain t
 	case <-ctx.Done():
 	}
 	log.Info("draining", "timeout", drain)
-	timer := time.AfterFunc(drain, s.Stop)
-	defer timer.Stop()
-	s.Drain()
+	limit, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	s.Drain(limit)
 	log.Info("stopped")
 	return nil
 }
