@@ -51,6 +51,7 @@ func foldPageOf(r rune) *foldPage {
 
 func newFoldPage(first rune) *foldPage {
 	page := new(foldPage)
+	var n normalizer
 	var composed, folded []byte
 	for i := range page.folds {
 		r := first + rune(i)
@@ -62,7 +63,7 @@ func newFoldPage(first rune) *foldPage {
 		if !norm.NFKC.PropertiesString(string(r)).BoundaryBefore() || !norm.NFKC.Properties(composed).BoundaryBefore() {
 			continue
 		}
-		folded = appendFolded(folded[:0], composed)
+		folded = n.appendFolded(folded[:0], composed)
 		if form, size := utf8.DecodeRune(folded); size == len(folded) && !unicode.IsSpace(form) {
 			page.folds[i] = form
 			continue

@@ -13,6 +13,8 @@ import (
 // normalizer brings texts into the form in which they are compared: NFKC, then full case folding,
 // then each run of White_Space to one space, then trimmed; once, not to a fixed point.
 type normalizer struct {
+	segments                 norm.Iter // kept, as norm.Form.AppendString allocates one a call
+	folder                   transform.Transformer
 	composed, folded, signed []byte
 }
 
@@ -24,8 +26,11 @@ func (n *normalizer) append(dst []byte, s string) []byte {
 	if ok {
 		return dst
 	}
-	n.composed = norm.NFKC.AppendString(n.composed[:0], s)
-	n.folded = appendFolded(n.folded[:0], n.composed)
+	n.composed = n.composed[:0]
+	for n.segments.InitString(norm.NFKC, s); !n.segments.Done(); {
+		n.composed = append(n.composed, n.segments.Next()...)
+	}
+	n.folded = n.appendFolded(n.folded[:0], n.composed)
 	return appendCollapsed(dst[:start], n.folded)
 }
 
@@ -103,7 +108,10 @@ func foldWord(x uint64, afterSpace bool) (uint64, bool) {
 // appendFolded appends the full case folding of src: the rows C and F of CaseFolding.txt. The
 // library turns the Cherokee capitals, which fold to themselves, into small letters
 // (golang.org/issue/46101); they are kept from it.
-func appendFolded(dst, src []byte) []byte {
+func (n *normalizer) appendFolded(dst, src []byte) []byte {
+	if n.folder == nil {
+		n.folder = cases.Fold()
+	}
 	for len(src) > 0 {
 		end := bytes.IndexFunc(src, isCherokeeCapital)
 		if end == 0 {
@@ -114,7 +122,7 @@ func appendFolded(dst, src []byte) []byte {
 		if end < 0 {
 			end = len(src)
 		}
-		folded, _, err := transform.Append(cases.Fold(), dst, src[:end])
+		folded, _, err := transform.Append(n.folder, dst, src[:end])
 		if err != nil {
 			panic("memory: folding failed: " + err.Error()) // the library's fold has no errors
 		}
