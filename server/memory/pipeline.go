@@ -49,8 +49,9 @@ type selection struct {
 // grow with the number of candidates. Nothing in it is read before it is written.
 type scratch struct {
 	items      []item
-	keys       []byte // normalised conflict keys that differ from what was sent
-	keyEnds    []int
+	keys       []uint64 // evidence and index of each candidate
+	slotKeys   []byte   // normalised conflict keys that differ from what was sent
+	slotEnds   []int
 	needed     []int  // what the context would have taken with the memory that did not fit
 	details    []byte // all detail sentences
 	detailEnds []int
@@ -65,12 +66,9 @@ type scratch struct {
 	normalizer normalizer
 }
 
-// item is a candidate on its way through the gates and the sort.
+// item is what is known of the candidate at the same index before there is a decision on it.
 type item struct {
-	evidence  uint64 // authority and score, higher is better
 	signature uint64 // the hash of its text's signature
-	rank      uint32
-	index     uint32 // of the candidate in the request
 	chars     uint32 // of its line as the only one
 	reason    Reason // of the gate that rejected it
 }
@@ -80,9 +78,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 func newSelection(req Request) *selection {
 	s := &selection{Request: req, plan: new(Plan), scratch: scratches.Get().(*scratch), seed: maphash.MakeSeed()}
 	s.items = resize(s.items, len(req.Candidates))
-	for i := range s.items {
-		s.items[i] = item{index: uint32(i)}
-	}
+	clear(s.items)
 	return s
 }
 

@@ -4,9 +4,8 @@ package memory
 // nor prefix, nor white space makes two of them one.
 func (s *selection) gateScope() {
 	for i := range s.items {
-		it := &s.items[i]
-		if s.Candidates[it.index].Scope != s.Scope {
-			it.reason = ScopeMismatch
+		if s.Candidates[i].Scope != s.Scope {
+			s.items[i].reason = ScopeMismatch
 		}
 	}
 }

@@ -5,7 +5,7 @@ package memory
 func (s *selection) gateConfidence() {
 	for i := range s.items {
 		it := &s.items[i]
-		if it.reason == undecided && s.Candidates[it.index].Score < s.Policy.MinScore {
+		if it.reason == undecided && s.Candidates[i].Score < s.Policy.MinScore {
 			it.reason = LowConfidence
 		}
 	}

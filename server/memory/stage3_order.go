@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -12,7 +13,6 @@ import (
 func (s *selection) measure() {
 	for i := range s.items {
 		it, c := &s.items[i], &s.Candidates[i]
-		it.evidence, it.rank = evidence(c), c.SourceRank
 		it.chars = uint32(lineChars(c, s.Policy.Rendering))
 		if it.reason == undecided {
 			sig := s.normalizer.sign(c.Text)
@@ -25,29 +25,47 @@ func (s *selection) measure() {
 // descending, source rank ascending, captured descending (unset is oldest) and id ascending
 // (bytes), and opens the decisions in this order. As ids are unique, it is total.
 func (s *selection) order() {
-	slices.SortFunc(s.items, func(a, b item) int {
-		if a.evidence != b.evidence {
-			return cmp.Compare(b.evidence, a.evidence)
-		}
-		if a.rank != b.rank {
-			return cmp.Compare(a.rank, b.rank)
-		}
-		c, d := &s.Candidates[a.index], &s.Candidates[b.index]
-		if captured := d.Provenance.CapturedAt.Compare(c.Provenance.CapturedAt); captured != 0 {
-			return captured
-		}
-		return cmp.Compare(c.ID, d.ID)
-	})
+	// A number holds most of a candidate's evidence, and its index: numbers sort several times as
+	// fast as what they stand for.
+	indexBits := bits.Len(uint(len(s.items)))
+	s.keys = resize(s.keys, len(s.items))
+	for i := range s.keys {
+		s.keys[i] = ^evidence(&s.Candidates[i])>>indexBits<<indexBits | uint64(i)
+	}
+	slices.Sort(s.keys)
+	index := func(key uint64) int { return int(key & (1<<indexBits - 1)) }
 
-	s.plan.Decisions = make([]Decision, len(s.items))
-	for i, it := range s.items {
+	// What shares that much evidence is compared in full.
+	for start, end := 0, 0; start < len(s.keys); start = end {
+		for end = start + 1; end < len(s.keys) && s.keys[end]>>indexBits == s.keys[start]>>indexBits; end++ {
+		}
+		if end > start+1 {
+			slices.SortFunc(s.keys[start:end], func(a, b uint64) int {
+				return compare(&s.Candidates[index(a)], &s.Candidates[index(b)])
+			})
+		}
+	}
+
+	s.plan.Decisions = make([]Decision, len(s.keys))
+	for i, key := range s.keys {
+		it := &s.items[index(key)]
 		s.plan.Decisions[i] = Decision{
-			Candidate: int(it.index),
+			Candidate: index(key),
 			Reason:    it.reason,
 			Chars:     int(it.chars),
 			Winner:    -1,
 		}
 	}
+}
+
+// compare is the order of candidates.
+func compare(c, d *Candidate) int {
+	return cmp.Or(
+		cmp.Compare(evidence(d), evidence(c)),
+		cmp.Compare(c.SourceRank, d.SourceRank),
+		d.Provenance.CapturedAt.Compare(c.Provenance.CapturedAt),
+		cmp.Compare(c.ID, d.ID),
+	)
 }
 
 // evidence packs authority and score into one number that orders as the two do: the bits of a score

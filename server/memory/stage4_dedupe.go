@@ -21,18 +21,18 @@ func (s *selection) slot(i int) string { return s.plan.Decisions[i].NormalizedCo
 // normalizeSlots normalises every candidate's conflict key, for all decisions show it. Those that
 // are in normalised form already are not copied.
 func (s *selection) normalizeSlots() {
-	s.keys, s.keyEnds = s.keys[:0], resize(s.keyEnds, len(s.items))
-	for i := range s.keyEnds {
-		start, key := len(s.keys), s.candidate(i).ConflictKey
-		s.keys = s.normalizer.append(s.keys, key)
-		if string(s.keys[start:]) == key {
-			s.keys = s.keys[:start]
+	s.slotKeys, s.slotEnds = s.slotKeys[:0], resize(s.slotEnds, len(s.items))
+	for i := range s.slotEnds {
+		start, key := len(s.slotKeys), s.candidate(i).ConflictKey
+		s.slotKeys = s.normalizer.append(s.slotKeys, key)
+		if string(s.slotKeys[start:]) == key {
+			s.slotKeys = s.slotKeys[:start]
 		}
-		s.keyEnds[i] = len(s.keys)
+		s.slotEnds[i] = len(s.slotKeys)
 	}
 
-	keys, start := string(s.keys), 0
-	for i, end := range s.keyEnds {
+	keys, start := string(s.slotKeys), 0
+	for i, end := range s.slotEnds {
 		key := &s.plan.Decisions[i].NormalizedConflictKey
 		if *key = s.candidate(i).ConflictKey; end > start {
 			*key = keys[start:end]
@@ -60,7 +60,7 @@ func (s *selection) joinSignatures() {
 		if s.plan.Decisions[i].Reason != undecided {
 			continue
 		}
-		group := s.signatures.join(i, inSlot(s.items[i].signature, s.slots.of[i]), func(int) bool { return true })
+		group := s.signatures.join(i, inSlot(s.items[s.plan.Decisions[i].Candidate].signature, s.slots.of[i]), func(int) bool { return true })
 		if int(group) == len(s.members) {
 			s.members = append(s.members, 0)
 		}
