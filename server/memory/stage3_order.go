@@ -36,14 +36,15 @@ func (s *selection) order() {
 	index := func(key uint64) int { return int(key & (1<<indexBits - 1)) }
 
 	// What shares that much evidence is compared in full.
-	for start, end := 0, 0; start < len(s.keys); start = end {
-		for end = start + 1; end < len(s.keys) && s.keys[end]>>indexBits == s.keys[start]>>indexBits; end++ {
+	for start := 0; start < len(s.keys); {
+		end := start + 1
+		for end < len(s.keys) && s.keys[end]>>indexBits == s.keys[start]>>indexBits {
+			end++
 		}
-		if end > start+1 {
-			slices.SortFunc(s.keys[start:end], func(a, b uint64) int {
-				return compare(&s.Candidates[index(a)], &s.Candidates[index(b)])
-			})
-		}
+		slices.SortFunc(s.keys[start:end], func(a, b uint64) int {
+			return compare(&s.Candidates[index(a)], &s.Candidates[index(b)])
+		})
+		start = end
 	}
 
 	s.plan.Decisions = make([]Decision, len(s.keys))
