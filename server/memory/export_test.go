@@ -8,7 +8,12 @@ func (n *normalizer) Normalize(s string) string { return string(n.append(nil, s)
 
 func (n *normalizer) Sign(s string) string { sig := n.sign(s); return string(sig[:]) }
 
-func SignNormalized(s string) string { sig := signNormalized([]byte(s)); return string(sig[:]) }
+func SignNormalized(s string) string {
+	var sig signature
+	copyFirst(sig[:len(sig)/2], []byte(s))
+	copyLast(sig[len(sig)/2:], []byte(s))
+	return string(sig[:])
+}
 
 func Line(c *Candidate, rendering Rendering, place int) string {
 	return string(appendLine(nil, c, rendering, place))

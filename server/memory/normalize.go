@@ -1,37 +1,107 @@
 package memory
 
 import (
-	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/transform"
 	"golang.org/x/text/unicode/norm"
 )
 
 // normalizer brings texts into the form in which they are compared: NFKC, then full case folding,
 // then each run of White_Space to one space, then trimmed; once, not to a fixed point.
 type normalizer struct {
-	segments                 norm.Iter // kept, as norm.Form.AppendString allocates one a call
-	folder                   transform.Transformer
-	composed, folded, signed []byte
+	composer norm.Iter // kept, as norm.Form.AppendString allocates one a call
+	segment  []byte
+	signed   []byte
 }
 
 // append appends the normalised form of s to dst. The library does the work only where it must:
-// most texts consist of code points that can be normalised one by one.
+// most code points can be normalised one by one.
 func (n *normalizer) append(dst []byte, s string) []byte {
-	start := len(dst)
-	dst, ok := appendPlain(dst, s)
-	if ok {
-		return dst
+	if plain, ok := appendPlain(dst, s); ok {
+		return plain
 	}
-	n.composed = n.composed[:0]
-	for n.segments.InitString(norm.NFKC, s); !n.segments.Done(); {
-		n.composed = append(n.composed, n.segments.Next()...)
+	start, afterSpace := len(dst), true
+	pending := "" // a plain code point, with which what follows may combine
+	for len(s) > 0 {
+		end := nextCodePoint(s, 0)
+		if startsPlain(s, 0) {
+			dst, afterSpace = appendForms(dst, pending, afterSpace)
+			pending, s = s[:end], s[end:]
+			continue
+		}
+		for end < len(s) && !startsPlain(s, end) {
+			end = nextCodePoint(s, end)
+		}
+		// Of an expansion only the end combines. The library takes microseconds for some whole ones.
+		head, tail := splitLastPlain(expand(pending))
+		dst, afterSpace = appendForms(dst, head, afterSpace)
+		n.segment = append(append(n.segment[:0], tail...), s[:end]...)
+		for n.composer.Init(norm.NFKC, n.segment); !n.composer.Done(); {
+			dst, afterSpace = appendForms(dst, string(n.composer.Next()), afterSpace)
+		}
+		pending, s = "", s[end:]
 	}
-	n.folded = n.appendFolded(n.folded[:0], n.composed)
-	return appendCollapsed(dst[:start], n.folded)
+	dst, afterSpace = appendForms(dst, pending, afterSpace)
+	return trimSpace(dst, start, afterSpace)
+}
+
+// appendForms appends the normalised form of each code point of s by itself. That is the normalised
+// form of s if it is plain, and its folding if it is in NFKC: there each is its own NFKC form.
+func appendForms(dst []byte, s string, afterSpace bool) ([]byte, bool) {
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			dst, afterSpace = appendFold(dst, rune(asciiFolds[r]), afterSpace)
+		} else {
+			dst, afterSpace = formPageOf(r).append(dst, r, afterSpace)
+		}
+	}
+	return dst, afterSpace
+}
+
+// expand returns the NFKC form of the code point s if that is of several code points, else s.
+func expand(s string) string {
+	if s == "" || s[0] < utf8.RuneSelf {
+		return s
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	if composed := formPageOf(r).composition(r); composed != "" {
+		return composed
+	}
+	return s
+}
+
+// splitLastPlain splits s before its last plain code point.
+func splitLastPlain(s string) (head, tail string) {
+	i := plainUpTo(s, len(s)-1)
+	return s[:i], s[i:]
+}
+
+// startsPlain reports whether a plain code point starts at i.
+func startsPlain(s string, i int) bool {
+	if s[i] < utf8.RuneSelf {
+		return true
+	}
+	if !utf8.RuneStart(s[i]) {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s[i:])
+	return formPageOf(r).plain[r%formPageSize]
+}
+
+// plainUpTo returns the last index up to i at which a plain code point starts, or the start of s.
+func plainUpTo(s string, i int) int {
+	for ; i > 0; i-- {
+		if startsPlain(s, i) {
+			return i
+		}
+	}
+	return 0
+}
+
+func nextCodePoint(s string, i int) int {
+	_, size := utf8.DecodeRuneInString(s[i:])
+	return i + size
 }
 
 // appendPlain appends the normalised form of s if all its code points are plain, and reports
@@ -59,24 +129,23 @@ func appendPlain(dst []byte, s string) ([]byte, bool) {
 				end = i
 				break
 			}
-			page := foldPageOf(r)
-			switch folded := page.folds[r%foldPageSize]; {
-			case folded > 0:
-				dst, afterSpace = appendFold(dst, folded, afterSpace)
-			case folded < 0:
-				for _, r := range page.expansions[-folded-1] {
-					dst, afterSpace = appendFold(dst, r, afterSpace)
-				}
-			default:
+			page := formPageOf(r)
+			if !page.plain[r%formPageSize] {
 				return dst, false
 			}
+			dst, afterSpace = page.append(dst, r, afterSpace)
 		}
 		s = s[end:]
 	}
+	return trimSpace(dst, start, afterSpace), true
+}
+
+// trimSpace cuts off the space in which a text that starts at start ends, if it does.
+func trimSpace(dst []byte, start int, afterSpace bool) []byte {
 	if afterSpace && len(dst) > start {
-		dst = dst[:len(dst)-1]
+		return dst[:len(dst)-1]
 	}
-	return dst, true
+	return dst
 }
 
 // appendFold appends a folded code point, or a space unless it follows one. It returns whether dst
@@ -103,44 +172,4 @@ func foldWord(x uint64, afterSpace bool) (uint64, bool) {
 	}
 	upper := (x + (0x80-'A')*eachByte) &^ (x + (0x7F-'Z')*eachByte) & highBits
 	return x | upper>>2, true
-}
-
-// appendFolded appends the full case folding of src: the rows C and F of CaseFolding.txt. The
-// library turns the Cherokee capitals, which fold to themselves, into small letters
-// (golang.org/issue/46101); they are kept from it.
-func (n *normalizer) appendFolded(dst, src []byte) []byte {
-	if n.folder == nil {
-		n.folder = cases.Fold()
-	}
-	for len(src) > 0 {
-		end := bytes.IndexFunc(src, isCherokeeCapital)
-		if end == 0 {
-			_, end = utf8.DecodeRune(src)
-			dst, src = append(dst, src[:end]...), src[end:]
-			continue
-		}
-		if end < 0 {
-			end = len(src)
-		}
-		folded, _, err := transform.Append(n.folder, dst, src[:end])
-		if err != nil {
-			panic("memory: folding failed: " + err.Error()) // the library's fold has no errors
-		}
-		dst, src = folded, src[end:]
-	}
-	return dst
-}
-
-func isCherokeeCapital(r rune) bool { return 0x13A0 <= r && r <= 0x13F5 }
-
-// appendCollapsed appends src with each run of White_Space as one space, and none at the ends.
-func appendCollapsed(dst, src []byte) []byte {
-	start := len(dst)
-	for field := range bytes.FieldsSeq(src) { // its white space is unicode.IsSpace: the property
-		if len(dst) > start {
-			dst = append(dst, ' ')
-		}
-		dst = append(dst, field...)
-	}
-	return dst
 }

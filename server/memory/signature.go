@@ -3,42 +3,80 @@ package memory
 import "unicode/utf8"
 
 // signature is the first and the last bytes, spaces aside, of a text's normalised form: the same for
-// all texts of one form, and different for most others. It is found without normalising the text.
+// all texts of one form, and different for most others. It is found from the ends of the text.
 type signature [16]byte
+
+// signedEnd is how many bytes of an end are normalised at first. Most ends have enough bytes then.
+const signedEnd = 64
 
 // sign returns the signature of s.
 func (n *normalizer) sign(s string) signature {
 	var sig signature
-	if sig.signPlain(s) {
+	first, last := sig[:len(sig)/2], sig[len(sig)/2:]
+	if signPlainEnds(s, first, last) {
 		return sig
 	}
-	n.signed = n.append(n.signed[:0], s)
-	return signNormalized(n.signed)
-}
-
-// signNormalized returns the signature of a text in normalised form.
-func signNormalized(s []byte) signature {
-	var sig signature
-	first, last := sig.halves()
-	for i, at := 0, 0; i < len(s) && at < len(first); i++ {
-		if s[i] != ' ' {
-			first[at] = s[i]
-			at++
+	clear(sig[:])
+	// What ends where a plain code point starts is normalised by itself as it is within the whole,
+	// and so is what starts there.
+	for size := signedEnd; ; size *= 2 {
+		end := n.normalize(s[:plainFrom(s, size)])
+		if copyFirst(first, end) == len(first) || size >= len(s) {
+			break
 		}
 	}
-	for i, at := len(s)-1, 0; i >= 0 && at < len(last); i-- {
-		if s[i] != ' ' {
-			last[at] = s[i]
-			at++
+	for size := signedEnd; ; size *= 2 {
+		end := n.normalize(s[plainUpTo(s, len(s)-size):])
+		if copyLast(last, end) == len(last) || size >= len(s) {
+			break
 		}
 	}
 	return sig
 }
 
-// signPlain is signNormalized for the normalised form of s, if the code points at its ends are plain;
-// it reports whether they are.
-func (sig *signature) signPlain(s string) bool {
-	first, last := sig.halves()
+// normalize returns the normalised form of s, valid until the next call.
+func (n *normalizer) normalize(s string) []byte {
+	n.signed = n.append(n.signed[:0], s)
+	return n.signed
+}
+
+// copyFirst copies the first bytes of a normalised text, spaces aside, and returns how many.
+func copyFirst(dst, normalized []byte) int {
+	at := 0
+	for i := 0; i < len(normalized) && at < len(dst); i++ {
+		if normalized[i] != ' ' {
+			dst[at] = normalized[i]
+			at++
+		}
+	}
+	return at
+}
+
+// copyLast copies the last bytes of a normalised text, the last first, and returns how many.
+func copyLast(dst, normalized []byte) int {
+	at := 0
+	for i := len(normalized) - 1; i >= 0 && at < len(dst); i-- {
+		if normalized[i] != ' ' {
+			dst[at] = normalized[i]
+			at++
+		}
+	}
+	return at
+}
+
+// plainFrom returns the first index from i at which a plain code point starts, or the end of s.
+func plainFrom(s string, i int) int {
+	for ; i < len(s); i++ {
+		if startsPlain(s, i) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// signPlainEnds fills both ends of the signature of s if the code points there are plain and their
+// forms are single code points; it reports whether they are.
+func signPlainEnds(s string, first, last []byte) bool {
 	i := 0
 	for at := 0; i < len(s) && at < len(first); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -49,19 +87,17 @@ func (sig *signature) signPlain(s string) bool {
 			}
 			continue
 		}
-		folded, size := foldWide(s[i:])
-		if folded == notPlain {
+		form, size, ok := plainForm(s[i:])
+		if !ok {
 			return false
 		}
 		i += size
-		if folded != ' ' {
-			at += copy(first[at:], string(folded))
+		if form != ' ' {
+			at += copy(first[at:], string(form))
 		}
 	}
-	if i < len(s) && s[i] >= utf8.RuneSelf {
-		if next, _ := foldWide(s[i:]); next == notPlain { // it may combine with what is before it
-			return false
-		}
+	if i < len(s) && !startsPlain(s, i) { // it may combine with what is before it
+		return false
 	}
 
 	i = len(s)
@@ -76,12 +112,12 @@ func (sig *signature) signPlain(s string) bool {
 		}
 		_, size := utf8.DecodeLastRuneInString(s[:i])
 		i -= size
-		folded, _ := foldWide(s[i:])
-		if folded == notPlain {
+		form, _, ok := plainForm(s[i:])
+		if !ok {
 			return false
 		}
-		if folded != ' ' {
-			encoded := string(folded)
+		if form != ' ' {
+			encoded := string(form)
 			for j := len(encoded) - 1; j >= 0 && at < len(last); j-- {
 				last[at] = encoded[j]
 				at++
@@ -91,11 +127,10 @@ func (sig *signature) signPlain(s string) bool {
 	return true
 }
 
-func (sig *signature) halves() (first, last []byte) { return sig[:len(sig)/2], sig[len(sig)/2:] }
-
-// foldWide returns the normalised form of the first code point of s, which is beyond ASCII: ' ' for
-// white space, notPlain if it is not plain or not one code point. It returns its bytes in s, too.
-func foldWide(s string) (folded rune, size int) {
+// plainForm returns the normalised form of the first code point of s, which is beyond ASCII, and its
+// bytes in s, if it is plain and the form a single code point.
+func plainForm(s string) (form rune, size int, ok bool) {
 	r, size := utf8.DecodeRuneInString(s)
-	return max(foldPageOf(r).folds[r%foldPageSize], notPlain), size
+	page, i := formPageOf(r), r%formPageSize
+	return page.forms[i], size, page.plain[i] && page.forms[i] >= 0
 }

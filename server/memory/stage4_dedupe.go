@@ -74,6 +74,7 @@ func inSlot(hash uint64, slot int32) uint64 { return hash + uint64(slot)*0x9E377
 // joinContents groups the live candidates of one signature by slot and normalised text.
 func (s *selection) joinContents() {
 	s.contents.reset(len(s.items))
+	other := none // whose normalised text is at hand
 	for i, group := range s.signatures.of {
 		if group == none || s.members[group] == 1 {
 			continue
@@ -81,14 +82,16 @@ func (s *selection) joinContents() {
 		c, slot := s.candidate(i), s.slots.of[i]
 		s.text = s.normalizer.append(s.text[:0], c.Text)
 		s.contents.join(i, inSlot(maphash.Bytes(s.seed, s.text), slot), func(first int) bool {
-			other := s.candidate(first)
 			if s.slots.of[first] != slot {
 				return false
 			}
-			if other.Text == c.Text {
+			if s.candidate(first).Text == c.Text {
 				return true
 			}
-			s.other = s.normalizer.append(s.other[:0], other.Text)
+			if other != int32(first) {
+				other = int32(first)
+				s.other = s.normalizer.append(s.other[:0], s.candidate(first).Text)
+			}
 			return bytes.Equal(s.other, s.text)
 		})
 	}
