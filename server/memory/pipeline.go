@@ -7,7 +7,9 @@ import (
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
-// Request asks which candidates enter the prompt of one query.
+// Request asks which candidates enter the prompt of one query. Select trusts it: that scopes, ids,
+// texts, scores and ranks are as the contract's rules demand is for the caller to see to, as the
+// service does.
 type Request struct {
 	// Scope is the query's; only candidates of the same scope, byte for byte, can be selected.
 	Scope string

@@ -141,11 +141,11 @@ func (r *referenceRun) pack() *memory.Plan {
 			context := r.context(trial)
 			chars, tokens := utf8.RuneCountInString(context), r.Counter.Count([]byte(context))
 			switch {
-			case len(trial) > int(r.Policy.TopK):
+			case uint64(len(trial)) > uint64(r.Policy.TopK):
 				e.Reason = memory.TopKReached
-			case !r.Policy.MaxChars.Unlimited && chars > int(r.Policy.MaxChars.Limit):
+			case !r.Policy.MaxChars.Unlimited && uint64(chars) > uint64(r.Policy.MaxChars.Limit):
 				e.Reason = memory.CharBudgetExceeded
-			case !r.Policy.MaxTokens.Unlimited && tokens > int(r.Policy.MaxTokens.Limit):
+			case !r.Policy.MaxTokens.Unlimited && uint64(tokens) > uint64(r.Policy.MaxTokens.Limit):
 				e.Reason = memory.TokenBudgetExceeded
 			default:
 				e.Reason, e.Position, chosen = memory.Selected, len(trial), trial

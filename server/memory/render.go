@@ -93,7 +93,7 @@ func lineChars(c *Candidate, rendering Rendering) int {
 	}
 
 	n += len(`<memory_hit memory_id="" authority="" score="" source_rank="" source_id="" source_type=""></memory_hit>`)
-	n += attributeChars(c.ID) + len(c.Authority.String()) + scoreChars(c.Score) + digits(int(c.SourceRank))
+	n += attributeChars(c.ID) + len(c.Authority.String()) + scoreChars(c.Score) + digits(uint64(c.SourceRank))
 	n += attributeChars(p.SourceID) + attributeChars(p.SourceType)
 	if p.Title != "" {
 		n += len(` title=""`) + attributeChars(p.Title)

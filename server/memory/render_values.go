@@ -70,8 +70,8 @@ func instantChars(i Instant) int {
 	return n
 }
 
-// digits returns the decimal digits of n, which is not negative.
-func digits(n int) int {
+// digits returns the number of decimal digits of n.
+func digits(n uint64) int {
 	d := 1
 	for ; n >= 10; n /= 10 {
 		d++

@@ -65,13 +65,13 @@ func keepsBudgets(t *rapid.T, req memory.Request, plan *memory.Plan) {
 	if got := req.Counter.Count([]byte(plan.Context)); got != plan.UsedTokens {
 		t.Fatalf("%d tokens are said to be used, the context has %d", plan.UsedTokens, got)
 	}
-	if b := req.Policy.MaxChars; !b.Unlimited && plan.UsedChars > int(b.Limit) {
+	if b := req.Policy.MaxChars; !b.Unlimited && uint64(plan.UsedChars) > uint64(b.Limit) {
 		t.Fatalf("%d chars are used of %d", plan.UsedChars, b.Limit)
 	}
-	if b := req.Policy.MaxTokens; !b.Unlimited && plan.UsedTokens > int(b.Limit) {
+	if b := req.Policy.MaxTokens; !b.Unlimited && uint64(plan.UsedTokens) > uint64(b.Limit) {
 		t.Fatalf("%d tokens are used of %d", plan.UsedTokens, b.Limit)
 	}
-	if len(plan.Selected) > int(req.Policy.TopK) {
+	if uint64(len(plan.Selected)) > uint64(req.Policy.TopK) {
 		t.Fatalf("%d places are filled of %d", len(plan.Selected), req.Policy.TopK)
 	}
 }

@@ -6,7 +6,7 @@ package memory
 func (s *selection) pack() {
 	s.lines = s.lines[:0]
 	s.needed = resize(s.needed, len(s.items))
-	s.plan.Selected = make([]string, 0, min(len(s.items), int(s.Policy.TopK)))
+	s.plan.Selected = make([]string, 0, min(uint64(len(s.items)), uint64(s.Policy.TopK)))
 	chars, tokens := 0, 0 // of the lines that were selected
 	tagChars := openingChars(s.Scope) + len(closingTag)
 	closingTokens := s.Counter.Count([]byte(closingTag))
@@ -16,7 +16,7 @@ func (s *selection) pack() {
 		if d.Reason != undecided {
 			continue
 		}
-		if len(s.plan.Selected) == int(s.Policy.TopK) {
+		if uint64(len(s.plan.Selected)) == uint64(s.Policy.TopK) {
 			d.Reason = TopKReached
 			continue
 		}
@@ -24,9 +24,9 @@ func (s *selection) pack() {
 		place := len(s.plan.Selected) + 1
 		line := d.Chars + 1 // the newline
 		if s.Policy.Rendering == Compact {
-			line += digits(place) - 1 // d.Chars is the line at place 1
+			line += digits(uint64(place)) - 1 // d.Chars is the line at place 1
 		}
-		needed := tagChars + digits(place) + chars + line
+		needed := tagChars + digits(uint64(place)) + chars + line
 		if !s.Policy.MaxChars.Fits(needed) {
 			d.Reason, s.needed[i] = CharBudgetExceeded, needed
 			continue

@@ -14,7 +14,8 @@ import (
 // Separator stands between two segments of a prompt; it is ASCII, and its cost counts.
 const Separator = "\n\n---\n\n"
 
-// Request asks for one prompt.
+// Request asks for one prompt. New trusts it: that names and texts are as the contract's rules demand
+// is for the caller to see to, as the service does.
 type Request struct {
 	// Segments in any order, their names unique. New does not change them.
 	Segments []Segment

@@ -92,7 +92,7 @@ func order(before bool) int {
 	return +1
 }
 
-func over(b budget.Budget, n int) bool { return !b.Unlimited && n > int(b.Limit) }
+func over(b budget.Budget, n int) bool { return !b.Unlimited && uint64(n) > uint64(b.Limit) }
 
 func (r *referenceRun) prompt() string {
 	var texts []string

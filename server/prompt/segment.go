@@ -55,6 +55,9 @@ func (k Kind) Defaults() Defaults { return defaults[k] }
 type Segment struct {
 	// Name is unique among the segments.
 	Name string
+	// Kind decides the defaults, and how the text is placed: that of RecalledMemory, which is the
+	// context of a memory.Plan, verbatim; that of another optional segment so that it can neither draw
+	// a segment boundary nor forge a memory.
 	Kind Kind
 	// Text may be blank: the segment is then inactive and costs nothing.
 	Text string
@@ -123,7 +126,7 @@ type EmptyError struct {
 
 func (e *EmptyError) Error() string { return fmt.Sprintf("required segment %q is blank", e.Segment) }
 
-// BudgetError reports that the required segments alone pass a budget.
+// BudgetError reports that the required segments alone exceed a budget.
 type BudgetError struct {
 	// Needed is what the required segments take, separators included.
 	Needed int

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -107,9 +106,7 @@ func (c *callCommand) runOne(ctx context.Context, conn grpc.ClientConnInterface,
 		req, err = c.rpc.parse(data)
 	}
 	if err != nil {
-		// protojson varies the space after its prefix on purpose.
-		reason := strings.ReplaceAll(err.Error(), "\u00a0", " ")
-		return c.refuse(unreadable(err, "request"), printable(in.name+": "+reason)+"\n", stdout, stderr)
+		return c.refuse(unreadable(err, "request"), printable(in.name+": "+err.Error())+"\n", stdout, stderr)
 	}
 
 	answer, err := c.rpc.call(ctx, conn, req)

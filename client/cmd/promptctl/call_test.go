@@ -152,10 +152,14 @@ func TestNoSuchMessage(t *testing.T) {
 }
 `
 	for name, test := range map[string]struct{ text, reason string }{
-		"no JSON":         {"{", "unexpected EOF"},
-		"nothing":         {"", "unexpected token"},
-		"an unknown name": {`{"user_skope":"u"}`, `unknown field "user_skope"`},
-		"a wrong type":    {`{"candidates":7}`, "unexpected token 7"},
+		"no JSON":            {"{", "it ends within the JSON"},
+		"nothing":            {"", "there is no JSON in it"},
+		"a byte order mark":  {"\ufeff \n", "there is no JSON in it"},
+		"an unknown name":    {`{"user_skope":"u"}`, `line 1, column 2: unknown field "user_skope"`},
+		"a text as a name":   {`{"likes tea":"u"}`, "line 1, column 2: unknown field\n"},
+		"a text for a score": {"{\"policy\":{\n\"minScore\":\"likes tea\"}}", "line 2, column 12: invalid value for double field minScore\n"},
+		"a comma too few":    {`{"userScope":"u" "likes tea"}`, "line 1, column 18: unexpected token\n"},
+		"a wrong type":       {`{"candidates":7}`, "line 1, column 15: unexpected token\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t, "request.json", test.text)
@@ -163,13 +167,13 @@ func TestNoSuchMessage(t *testing.T) {
 			if got.status != 1 || got.stdout != refused {
 				t.Errorf("status %d, stdout\n%s\nwant 1 and\n%s", got.status, got.stdout, refused)
 			}
-			if !strings.HasPrefix(got.stderr, "promptctl: "+path+": proto: ") || !strings.Contains(got.stderr, test.reason) {
+			if !strings.HasPrefix(got.stderr, "promptctl: "+path+": ") || !strings.Contains(got.stderr, test.reason) {
 				t.Errorf("stderr %q, want the file and %q", got.stderr, test.reason)
 			}
 		})
 	}
 	got := promptctl(t, "{", "select", "-o", "table")
-	if got.status != 1 || got.stdout != "" || !strings.HasPrefix(got.stderr, "promptctl: standard input: proto: ") {
+	if got.status != 1 || got.stdout != "" || !strings.HasPrefix(got.stderr, "promptctl: standard input: it ends") {
 		t.Errorf("with -o table: %+v", got)
 	}
 }

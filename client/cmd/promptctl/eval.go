@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
@@ -51,7 +50,7 @@ func (e *evalCommand) run(cmd *cobra.Command, args []string) error {
 	ev := evaluator{service: e.service, stderr: cmd.ErrOrStderr()}
 	if cmd.Flags().Changed("policy") {
 		ev.policy = new(pb.MemorySelectionPolicy)
-		if err := protojson.Unmarshal([]byte(e.policy), ev.policy); err != nil {
+		if err := parseJSON([]byte(e.policy), ev.policy); err != nil {
 			return usageError{fmt.Errorf("--policy: %w", err)}
 		}
 	}

@@ -58,7 +58,7 @@ func bareList(req *pb.SelectMemoryRequest, plan *pb.MemoryContextPlan) []string 
 	var ids []string
 	chars, count := 0, 0
 	for _, d := range plan.GetDecisions() {
-		if len(ids) == int(plan.GetPolicy().GetTopK()) {
+		if uint64(len(ids)) == uint64(plan.GetPolicy().GetTopK()) {
 			break
 		}
 		text := texts[d.GetMemoryId()]
@@ -78,5 +78,5 @@ func bareList(req *pb.SelectMemoryRequest, plan *pb.MemoryContextPlan) []string 
 
 func fits(n int, b *pb.Budget) bool {
 	limit, limited := b.GetBound().(*pb.Budget_Limit)
-	return !limited || n <= int(limit.Limit)
+	return !limited || uint64(n) <= uint64(limit.Limit)
 }

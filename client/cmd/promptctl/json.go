@@ -3,7 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -19,7 +23,7 @@ func compact(m proto.Message) ([]byte, error) {
 	var line bytes.Buffer
 	line.Grow(len(text))
 	err = json.Compact(&line, text)
-	return line.Bytes(), err
+	return escapeInvisible(line.Bytes()), err
 }
 
 // encodeJSON renders v on one line, with `<`, `>` and `&` as they are, as protojson has them.
@@ -28,7 +32,33 @@ func encodeJSON(v any) ([]byte, error) {
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(v)
-	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), err
+	return escapeInvisible(bytes.TrimSuffix(line.Bytes(), []byte("\n"))), err
+}
+
+// escapeInvisible writes what a terminal could take for a command, or reorder text by, as \u escapes:
+// DEL, C1, line and paragraph separator, and format characters. In JSON they stand only in strings,
+// whose values stay the same.
+func escapeInvisible(text []byte) []byte {
+	if bytes.IndexFunc(text, invisible) < 0 {
+		return text
+	}
+	var escaped []byte
+	for _, r := range string(text) {
+		switch {
+		case !invisible(r):
+			escaped = utf8.AppendRune(escaped, r)
+		case r <= 0xFFFF:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return escaped
+}
+
+func invisible(r rune) bool {
+	return 0x7F <= r && r <= 0x9F || r == '\u2028' || r == '\u2029' || r > 0x9F && unicode.Is(unicode.Cf, r)
 }
 
 // writeIndented lays a JSON text out for reading and ends it with a newline.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
@@ -33,7 +32,7 @@ var (
 // parse reads a protojson request. An unknown name is an error.
 func (r rpc) parse(data []byte) (proto.Message, error) {
 	req := r.request()
-	return req, protojson.Unmarshal(data, req)
+	return req, parseJSON(data, req)
 }
 
 func (r rpc) call(ctx context.Context, conn grpc.ClientConnInterface, req proto.Message) (proto.Message, error) {

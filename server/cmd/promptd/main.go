@@ -25,9 +25,8 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // run serves until ctx is done and then drains. It returns the exit status.
@@ -55,6 +54,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 
+	if *drain < 0 {
+		fmt.Fprintf(stderr, "promptd: --drain-timeout must not be negative, got %s; see promptd --help\n", *drain)
+		return exitUsage
+	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	if err := loopback(*listen); err != nil {
 		log.Error("cannot listen", "error", err)

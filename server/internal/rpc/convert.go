@@ -10,8 +10,8 @@ import (
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
-// This file is the only one that knows both the messages and the core's types. It converts what has
-// been validated, so every enum number in it is defined.
+// This file converts between the messages and the core's types. What it converts has been validated,
+// but for segmentKind, which validation uses.
 
 func toMemoryRequest(m *pb.SelectMemoryRequest, counter tokens.Counter) memory.Request {
 	return memory.Request{

@@ -49,7 +49,7 @@ var (
 	}
 	refusedBudget = refusal{
 		pb.ErrorReason_ERROR_REASON_REQUIRED_SEGMENTS_EXCEED_BUDGET, codes.FailedPrecondition,
-		"the required segments alone pass a budget",
+		"the required segments alone exceed a budget",
 	}
 )
 

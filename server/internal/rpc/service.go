@@ -16,8 +16,8 @@ import (
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
-// MaxMessageBytes is the size of the largest request that is received.
-const MaxMessageBytes = 16 << 20
+// maxMessageBytes is the size of the largest request that is received.
+const maxMessageBytes = 16 << 20
 
 // service implements the RPCs on requests that the chain has found well-formed.
 type service struct {
@@ -25,13 +25,21 @@ type service struct {
 	counters tokens.Set
 }
 
-// Options returns what a gRPC server needs for Register: the codec and the chain, and the limit on
-// the size of a message.
+// The most streams of one connection and the most bytes of their headers. grpc has no limit on the
+// former, and a client that does not read its answers holds each of them in memory.
+const (
+	maxStreams     = 128
+	maxHeaderBytes = 64 << 10
+)
+
+// Options returns what a gRPC server needs for Register: the codec, the chain and the limits.
 func Options(log *slog.Logger) []grpc.ServerOption {
 	unary, stream := chain(log)
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{}),
-		grpc.MaxRecvMsgSize(MaxMessageBytes),
+		grpc.MaxRecvMsgSize(maxMessageBytes),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
 	}

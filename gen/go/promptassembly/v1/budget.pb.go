@@ -26,8 +26,8 @@ const (
 // stands in for it when it is unset or holds neither bound.
 type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ceiling. In a request neither may be set, which means the default of the field; in an
-	// answer exactly one is.
+	// The ceiling. In a request both may be left unset: the default of the field then applies. In an
+	// answer exactly one is set.
 	//
 	// Types that are valid to be assigned to Bound:
 	//

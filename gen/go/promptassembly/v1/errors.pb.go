@@ -26,6 +26,9 @@ const (
 // reason and holds nothing of the request. Details travel in HTTP/2 trailers, so the serialised
 // `google.rpc.Status` stays within 4 KiB.
 //
+// No server sends IDENTITY_MISSING or what follows it yet: they are here so that a client can be
+// written for all of them. Lists in metadata are for people; a name may itself hold a comma.
+//
 // The PERMISSION_DENIED reasons and MANDATORY_SEGMENT_MISSING carry in their metadata what applies
 // of `path`, `identity`, `scope`, `authority`, `segment` and `kind`.
 type ErrorReason int32
@@ -65,7 +68,7 @@ const (
 	//
 	// segment is the first such segment's name, by priority, then by name.
 	ErrorReason_ERROR_REASON_REQUIRED_SEGMENT_EMPTY ErrorReason = 3
-	// FAILED_PRECONDITION. The required segments alone pass a budget. None is dropped.
+	// FAILED_PRECONDITION. The required segments alone exceed a budget. None is dropped.
 	//
 	//	{ "reason": "REQUIRED_SEGMENTS_EXCEED_BUDGET",
 	//	  "domain": "promptassembly",

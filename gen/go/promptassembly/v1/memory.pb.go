@@ -147,7 +147,8 @@ func (ConflictWinner) EnumDescriptor() ([]byte, []int) {
 // &quot;`. In TEXT `& < >` are; a `-` that starts a line (after \n \r \v \f U+0085 U+2028 U+2029
 // of the text as sent) and is followed by `--` becomes `&#45;`; a code point that XML 1.0 does not
 // allow (section 2.2: C0 but \t \n \r; U+FFFE, U+FFFF) becomes U+FFFD. So no memory can forge the
-// end of its block or a segment boundary, and the block parses as XML.
+// end of its block or a segment boundary, and the block parses as XML. It gives back each text, but
+// for what XML cannot hold and for line ends, which XML reads as \n (section 2.11).
 type MemoryRendering int32
 
 const (
@@ -281,10 +282,10 @@ const (
 	MemoryDecisionReason_MEMORY_DECISION_REASON_CONFLICT_LOSER MemoryDecisionReason = 5
 	// `top_k` memories were selected already.
 	MemoryDecisionReason_MEMORY_DECISION_REASON_TOP_K_REACHED MemoryDecisionReason = 6
-	// With this memory the whole context would pass `max_chars`. It is skipped, smaller ones may
+	// With this memory the whole context would exceed `max_chars`. It is skipped, smaller ones may
 	// still enter.
 	MemoryDecisionReason_MEMORY_DECISION_REASON_CHAR_BUDGET_EXCEEDED MemoryDecisionReason = 7
-	// With this memory the whole context would pass `max_tokens`. It is skipped, smaller ones may
+	// With this memory the whole context would exceed `max_tokens`. It is skipped, smaller ones may
 	// still enter.
 	MemoryDecisionReason_MEMORY_DECISION_REASON_TOKEN_BUDGET_EXCEEDED MemoryDecisionReason = 8
 	// The memory is in the context.

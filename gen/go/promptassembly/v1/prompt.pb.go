@@ -181,9 +181,9 @@ const (
 	SegmentDecisionReason_SEGMENT_DECISION_REASON_REQUIRED SegmentDecisionReason = 1
 	// It is optional and fitted when it was tried. INCLUDED.
 	SegmentDecisionReason_SEGMENT_DECISION_REASON_FITS_BUDGET SegmentDecisionReason = 2
-	// With it the prompt would pass `max_chars`, which is looked at first. DROPPED.
+	// With it the prompt would exceed `max_chars`, which is looked at first. DROPPED.
 	SegmentDecisionReason_SEGMENT_DECISION_REASON_CHAR_BUDGET_EXCEEDED SegmentDecisionReason = 3
-	// With it the prompt would pass `max_tokens`. DROPPED.
+	// With it the prompt would exceed `max_tokens`. DROPPED.
 	SegmentDecisionReason_SEGMENT_DECISION_REASON_TOKEN_BUDGET_EXCEEDED SegmentDecisionReason = 4
 	// Its body is empty or only White_Space, or no memory was selected. INACTIVE.
 	SegmentDecisionReason_SEGMENT_DECISION_REASON_EMPTY_CONTENT SegmentDecisionReason = 5
@@ -356,7 +356,7 @@ type PromptSegment struct {
 	// by priority ascending, then by name. Any int32. If unset, the default of the kind.
 	BudgetPriority *int32 `protobuf:"varint,5,opt,name=budget_priority,json=budgetPriority,proto3,oneof" json:"budget_priority,omitempty"`
 	// Whether the prompt must not go out without this segment: room for all required ones is reserved
-	// first, and if they alone pass a budget the call fails. If unset, the default of the kind. False
+	// first, and if they alone exceed a budget the call fails. If unset, the default of the kind. False
 	// is refused for BASE_INSTRUCTIONS, TOOL_DESCRIPTIONS and WORKING_MODE. A required segment with a
 	// blank body fails the call with REQUIRED_SEGMENT_EMPTY, TOOL_DESCRIPTIONS alone excepted (no
 	// tools, no segment).

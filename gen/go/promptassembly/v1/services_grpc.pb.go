@@ -33,8 +33,8 @@ const (
 // SelectMemory and PlanPrompt are pure: the same request gives the same message, and the same bytes
 // under deterministic marshalling, on every replica of a build, whatever the order of lists and map
 // entries, the time, the zone or the load. A refusal carries a google.rpc.ErrorInfo with the domain
-// `promptassembly` and a reason out of ErrorReason. A message is at most 16 MiB; a longer one is
-// refused with RESOURCE_EXHAUSTED.
+// `promptassembly` and a reason out of ErrorReason, except what gRPC itself refuses: a message of
+// more than 16 MiB (RESOURCE_EXHAUSTED), a deadline, a cancellation, and a bug (INTERNAL).
 //
 // What is checked, in this order; the first that fails answers: the size of the message; how many
 // elements it holds (before anything is decoded; the first limit passed, depth first, answers
@@ -42,7 +42,7 @@ const (
 // segments; budgets, chars before tokens.
 type PromptAssemblyServiceClient interface {
 	// Selects the memories of one query and renders them. Errors: INVALID_ARGUMENT (INVALID_REQUEST,
-	// UNKNOWN_TOKENIZER). Safe to repeat; not NO_SIDE_EFFECTS, as memory text never belongs into a
+	// UNKNOWN_TOKENIZER). Safe to repeat; not NO_SIDE_EFFECTS, as memory text never belongs in a
 	// URL.
 	SelectMemory(ctx context.Context, in *SelectMemoryRequest, opts ...grpc.CallOption) (*SelectMemoryResponse, error)
 	// Plans one prompt out of segments and recalled memory, required segments first. Errors:
@@ -100,8 +100,8 @@ func (c *promptAssemblyServiceClient) ListTokenizers(ctx context.Context, in *Li
 // SelectMemory and PlanPrompt are pure: the same request gives the same message, and the same bytes
 // under deterministic marshalling, on every replica of a build, whatever the order of lists and map
 // entries, the time, the zone or the load. A refusal carries a google.rpc.ErrorInfo with the domain
-// `promptassembly` and a reason out of ErrorReason. A message is at most 16 MiB; a longer one is
-// refused with RESOURCE_EXHAUSTED.
+// `promptassembly` and a reason out of ErrorReason, except what gRPC itself refuses: a message of
+// more than 16 MiB (RESOURCE_EXHAUSTED), a deadline, a cancellation, and a bug (INTERNAL).
 //
 // What is checked, in this order; the first that fails answers: the size of the message; how many
 // elements it holds (before anything is decoded; the first limit passed, depth first, answers
@@ -109,7 +109,7 @@ func (c *promptAssemblyServiceClient) ListTokenizers(ctx context.Context, in *Li
 // segments; budgets, chars before tokens.
 type PromptAssemblyServiceServer interface {
 	// Selects the memories of one query and renders them. Errors: INVALID_ARGUMENT (INVALID_REQUEST,
-	// UNKNOWN_TOKENIZER). Safe to repeat; not NO_SIDE_EFFECTS, as memory text never belongs into a
+	// UNKNOWN_TOKENIZER). Safe to repeat; not NO_SIDE_EFFECTS, as memory text never belongs in a
 	// URL.
 	SelectMemory(context.Context, *SelectMemoryRequest) (*SelectMemoryResponse, error)
 	// Plans one prompt out of segments and recalled memory, required segments first. Errors:
