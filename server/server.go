@@ -25,7 +25,8 @@ type Config struct {
 
 // Server is a gRPC server with PromptAssemblyService, health and reflection registered. Every caller
 // that reaches it may assert any authority, scope and required segment: it is for callers in the
-// same process or on the same machine.
+// same process or on the same machine. End it with Drain or Stop; GracefulStop alone waits for
+// every health watch.
 type Server struct {
 	*grpc.Server
 	health     *health.Server

@@ -17,7 +17,7 @@ import (
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
-// The candidates of the benchmarks take about 550 bytes on the wire each: 400 of text (one in eight
+// The candidates of the benchmarks take about 525 bytes on the wire each: 400 of text (one in eight
 // Chinese), a slot in every fourth, duplicates and low scores among them, in no order.
 func benchCandidates(n int) []memory.Candidate {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -52,3 +52,19 @@ const (
 	TokenBudgetExceeded
 	Selected
 )
+
+var reasonNames = [...]string{
+	undecided:           "undecided",
+	ScopeMismatch:       "scope_mismatch",
+	LowConfidence:       "low_confidence",
+	DuplicateContent:    "duplicate_content",
+	AuthorityLoser:      "authority_loser",
+	ConflictLoser:       "conflict_loser",
+	TopKReached:         "top_k_reached",
+	CharBudgetExceeded:  "char_budget_exceeded",
+	TokenBudgetExceeded: "token_budget_exceeded",
+	Selected:            "selected",
+}
+
+// String returns the reason's name, such as "low_confidence".
+func (r Reason) String() string { return reasonNames[r] }

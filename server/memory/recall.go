@@ -12,12 +12,18 @@ type Recall struct {
 
 // Hit is one record that a retriever found.
 type Hit struct {
-	ID         string
-	Rank       uint32
-	Snippet    string
-	Scope      string // empty: the recall's
+	// ID is the record's stable identity.
+	ID string
+	// Rank is the retriever's, 1 is best.
+	Rank uint32
+	// Snippet is what would enter the prompt.
+	Snippet string
+	// Scope says who owns the record; empty is the recall's.
+	Scope string
+	// Provenance says where the record came from.
 	Provenance Provenance
-	Score      float64
+	// Score is the retriever's similarity, 0 to 1.
+	Score float64
 }
 
 // Candidate adapts a hit. It copies scope, score, rank and provenance and recomputes nothing.

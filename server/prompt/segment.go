@@ -115,6 +115,18 @@ const (
 	EmptyContent
 )
 
+var reasonNames = [...]string{
+	undecided:           "undecided",
+	Required:            "required",
+	FitsBudget:          "fits_budget",
+	CharBudgetExceeded:  "char_budget_exceeded",
+	TokenBudgetExceeded: "token_budget_exceeded",
+	EmptyContent:        "empty_content",
+}
+
+// String returns the reason's name, such as "fits_budget".
+func (r Reason) String() string { return reasonNames[r] }
+
 // Included reports whether a segment with this reason is in the prompt.
 func (r Reason) Included() bool { return r == Required || r == FitsBudget }
 
