@@ -139,19 +139,19 @@ func BenchmarkSelect(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", p.name, n), func(b *testing.B) {
 				req := memory.Request{Scope: "tenant-7/user-42", Candidates: benchCandidates(n), Policy: p.policy, Counter: tokens.Estimate{}}
 				data := encoded(b, req.Candidates)
-				memory.Select(req) // fills tables and scratch memory
+				selectFrom(req) // fills tables and scratch memory
 				var selecting, decoding []float64
 				for b.Loop() {
 					candidates, took := decode(b, data)
 					decoding = append(decoding, float64(took))
 					req.Candidates = candidates
 					start := time.Now()
-					memory.Select(req)
+					selectFrom(req)
 					selecting = append(selecting, float64(time.Since(start)))
 				}
 				b.ReportMetric(median(selecting)/float64(n), "ns/candidate")
 				b.ReportMetric(median(selecting)/median(decoding), "of-decoding")
-				b.ReportMetric(testing.AllocsPerRun(20, func() { memory.Select(req) }), "allocs/select")
+				b.ReportMetric(testing.AllocsPerRun(20, func() { selectFrom(req) }), "allocs/select")
 				b.ReportMetric(float64(len(data))/float64(n), "B/candidate")
 			})
 		}
@@ -183,7 +183,7 @@ func BenchmarkSelectWorst(b *testing.B) {
 		b.Run(w.name, func(b *testing.B) {
 			req := memory.Request{Scope: "tenant-7/user-42", Candidates: w.candidates, Policy: policies[2].policy, Counter: tokens.Estimate{}}
 			for b.Loop() {
-				memory.Select(req)
+				selectFrom(req)
 			}
 		})
 	}

@@ -106,7 +106,7 @@ func TestDetail(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req := request(tt.policy, tt.candidates...)
-			for _, d := range memory.Select(req).Decisions {
+			for _, d := range selectFrom(req).Decisions {
 				if req.Candidates[d.Candidate].ID != "m" {
 					continue
 				}
@@ -136,7 +136,7 @@ func TestDetailQuotesNoMemoryAndNoForeignScope(t *testing.T) {
 				req.Candidates[i].Scope += secret
 			}
 		}
-		for _, d := range memory.Select(req).Decisions {
+		for _, d := range selectFrom(req).Decisions {
 			if d.Detail == "" || strings.Contains(d.Detail, secret) || strings.ContainsAny(d.Detail, "\r\n") {
 				t.Fatalf("%s: %q", reasonNames[d.Reason], d.Detail)
 			}

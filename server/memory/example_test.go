@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/promptassembly/promptassembly/server/memory"
@@ -27,7 +28,11 @@ func ExampleSelect() {
 		Policy:  policy,
 		Counter: tokens.Estimate{},
 	}
-	plan := memory.Select(req)
+	plan, err := memory.Select(context.Background(), req)
+	if err != nil {
+		fmt.Println(err) // the context ended first
+		return
+	}
 	fmt.Println(plan.Context)
 	for _, d := range plan.Decisions {
 		fmt.Println(req.Candidates[d.Candidate].ID, d.Reason)

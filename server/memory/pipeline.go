@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"hash/maphash"
 	"sync"
 
@@ -20,9 +21,10 @@ type Request struct {
 	Counter tokens.Counter
 }
 
-// Select decides on every candidate and renders those it selects.
-func Select(req Request) *Plan {
-	s := newSelection(req)
+// Select decides on every candidate and renders those it selects. It fails, with ctx.Err(), only if
+// ctx ends first: the longest texts there may be can take seconds to compare.
+func Select(ctx context.Context, req Request) (*Plan, error) {
+	s := newSelection(ctx, req)
 	defer s.release()
 
 	s.gateScope()
@@ -33,13 +35,17 @@ func Select(req Request) *Plan {
 	s.resolveConflicts()
 	s.pack()
 
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	s.finish()
-	return s.plan
+	return s.plan, nil
 }
 
 // selection is one run of the pipeline: its plan, and scratch memory that outlives the run.
 type selection struct {
 	Request
+	ctx  context.Context // once it has ended, what is left of the run does not matter
 	plan *Plan
 	*scratch
 	// seed differs from run to run, so that nobody can send texts whose hashes collide. It shows in
@@ -77,8 +83,8 @@ type item struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-func newSelection(req Request) *selection {
-	s := &selection{Request: req, plan: new(Plan), scratch: scratches.Get().(*scratch), seed: maphash.MakeSeed()}
+func newSelection(ctx context.Context, req Request) *selection {
+	s := &selection{Request: req, ctx: ctx, plan: new(Plan), scratch: scratches.Get().(*scratch), seed: maphash.MakeSeed()}
 	s.items = resize(s.items, len(req.Candidates))
 	clear(s.items)
 	return s

@@ -32,7 +32,7 @@ var everyPart = memory.Candidate{
 }
 
 func TestRenderFull(t *testing.T) {
-	got := memory.Select(request(rendered(memory.Full),
+	got := selectFrom(request(rendered(memory.Full),
 		everyPart,
 		recalled("m2", "second", 0.5),
 		recalled("m3", "third", 1, workspace),
@@ -50,7 +50,7 @@ func TestRenderFull(t *testing.T) {
 }
 
 func TestRenderCompact(t *testing.T) {
-	got := memory.Select(request(rendered(memory.Compact),
+	got := selectFrom(request(rendered(memory.Compact),
 		everyPart,
 		recalled("m2", "second", 0.5),
 		recalled("m3", "third", 1, workspace),
@@ -78,7 +78,7 @@ func TestRenderInUTCWhereverTheServerIs(t *testing.T) {
 	} {
 		for _, hours := range []int{-12, 0, 14} {
 			time.Local = time.FixedZone("here", hours*3600)
-			got := memory.Select(request(rendered(rendering), recalled("m", "a", 1, captured("2025-01-01T00:30:00Z")))).Context
+			got := selectFrom(request(rendered(rendering), recalled("m", "a", 1, captured("2025-01-01T00:30:00Z")))).Context
 			if !strings.Contains(got, want) {
 				t.Errorf("%d hours from UTC the context lacks %s:\n%s", hours, want, got)
 			}
@@ -92,7 +92,7 @@ func TestRenderScope(t *testing.T) {
 	want := `<recalled_memory user_scope="t&quot;1&quot;/&lt;&amp;&gt;é" selected="1">
 <memory_hit n="1">a</memory_hit>
 </recalled_memory>`
-	if got := memory.Select(req); got.Context != want || got.UsedChars != 125 {
+	if got := selectFrom(req); got.Context != want || got.UsedChars != 125 {
 		t.Errorf("got %d chars\n%s\nwant\n%s", got.UsedChars, got.Context, want)
 	}
 }
@@ -160,7 +160,7 @@ func TestAttributesAreNoText(t *testing.T) {
 }
 
 func TestCharsAreCodePoints(t *testing.T) {
-	chars := func(text string) int { return memory.Select(request(lenient(), recalled("m", text, 1))).UsedChars }
+	chars := func(text string) int { return selectFrom(request(lenient(), recalled("m", text, 1))).UsedChars }
 	base := chars("aaaaaaaaaa")
 	for _, tt := range []struct {
 		text string

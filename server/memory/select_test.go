@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
 	"math/rand/v2"
@@ -38,7 +39,7 @@ func FuzzSelect(f *testing.F) {
 func keepsItsPromises(t *rapid.T) {
 	req := drawRequest(t)
 	sent := slices.Clone(req.Candidates)
-	plan := memory.Select(req)
+	plan := selectFrom(req)
 	if diff := cmp.Diff(sent, req.Candidates); diff != "" {
 		t.Fatalf("the request was changed:\n%s", diff)
 	}
@@ -53,9 +54,18 @@ func keepsItsPromises(t *rapid.T) {
 }
 
 func isTheReference(t *rapid.T, req memory.Request) {
-	if diff := cmp.Diff(reference(req), memory.Select(req), cmpopts.EquateEmpty(), ignoreDetail); diff != "" {
+	if diff := cmp.Diff(reference(req), selectFrom(req), cmpopts.EquateEmpty(), ignoreDetail); diff != "" {
 		t.Fatalf("plan (-reference +got):\n%s", diff)
 	}
+}
+
+// selectFrom selects for as long as it takes.
+func selectFrom(req memory.Request) *memory.Plan {
+	plan, err := memory.Select(context.Background(), req)
+	if err != nil {
+		panic(err)
+	}
+	return plan
 }
 
 func keepsBudgets(t *rapid.T, req memory.Request, plan *memory.Plan) {
@@ -207,7 +217,7 @@ func showsNothingForeign(t *rapid.T, plan *memory.Plan) {
 func ignoresTheOrderOfCandidates(t *rapid.T, req memory.Request, plan *memory.Plan) {
 	shuffled := req
 	shuffled.Candidates = rapid.Permutation(req.Candidates).Draw(t, "shuffled")
-	if diff := cmp.Diff(byID(req, plan), byID(shuffled, memory.Select(shuffled))); diff != "" {
+	if diff := cmp.Diff(byID(req, plan), byID(shuffled, selectFrom(shuffled))); diff != "" {
 		t.Fatalf("plan (-sent +shuffled):\n%s", diff)
 	}
 }
@@ -239,7 +249,7 @@ func TestPlansShareNothing(t *testing.T) {
 	var plans []*memory.Plan
 	var printed []string
 	rapid.Check(t, func(t *rapid.T) {
-		plan := memory.Select(drawRequest(t))
+		plan := selectFrom(drawRequest(t))
 		plans, printed = append(plans, plan), append(printed, fmt.Sprint(*plan))
 	})
 	for i, plan := range plans {
@@ -253,14 +263,14 @@ func TestSelectSideBySide(t *testing.T) {
 	requests := rapid.SliceOfN(rapid.Custom(drawRequest), 20, 20).Example(1)
 	want := make([]*memory.Plan, len(requests))
 	for i, req := range requests {
-		want[i] = memory.Select(req)
+		want[i] = selectFrom(req)
 	}
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
 			for n := range 10 * len(requests) {
 				i := (n*(worker+1) + worker) % len(requests)
-				if diff := cmp.Diff(want[i], memory.Select(requests[i])); diff != "" {
+				if diff := cmp.Diff(want[i], selectFrom(requests[i])); diff != "" {
 					t.Errorf("plan (-alone +side by side):\n%s", diff)
 					return
 				}

@@ -27,7 +27,7 @@ func TestScopeIsComparedByteForByte(t *testing.T) {
 	} {
 		req := request(lenient(), recalled("m", "text", 1, scope(tt.candidate)))
 		req.Scope = tt.request
-		plan := memory.Select(req)
+		plan := selectFrom(req)
 		if got := plan.Decisions[0].Reason; got != memory.ScopeMismatch || plan.Context != "" {
 			t.Errorf("a memory of %q for %q: %s, context %q", tt.candidate, tt.request, reasonNames[got], plan.Context)
 		}
@@ -35,7 +35,7 @@ func TestScopeIsComparedByteForByte(t *testing.T) {
 	for _, same := range []string{"u-1", "U-1 ", "café", "a@b/*"} {
 		req := request(lenient(), recalled("m", "text", 1, scope(same)))
 		req.Scope = same
-		if got := memory.Select(req).Decisions[0].Reason; got != memory.Selected {
+		if got := selectFrom(req).Decisions[0].Reason; got != memory.Selected {
 			t.Errorf("a memory of %q for the same scope: %s", same, reasonNames[got])
 		}
 	}

@@ -77,7 +77,7 @@ func TestConfidenceGate(t *testing.T) {
 func TestNothingSelectedIsTheEmptyContext(t *testing.T) {
 	weak := []memory.Candidate{recalled("a", "a", 0.169), recalled("b", "b", 0.186), recalled("c", "c", 0.188)}
 	for name, candidates := range map[string][]memory.Candidate{"all below the gate": weak, "none": nil} {
-		plan := memory.Select(request(atLeast(0.35), candidates...))
+		plan := selectFrom(request(atLeast(0.35), candidates...))
 		if plan.Context != "" || plan.UsedChars != 0 || plan.UsedTokens != 0 || len(plan.Selected) != 0 {
 			t.Errorf("%s: context %q of %d chars and %d tokens", name, plan.Context, plan.UsedChars, plan.UsedTokens)
 		}

@@ -12,6 +12,9 @@ import (
 // lie in memory: sorted, they would be read in a random one, which takes several times as long.
 func (s *selection) measure() {
 	for i := range s.items {
+		if i%16 == 0 && s.ctx.Err() != nil {
+			return
+		}
 		it, c := &s.items[i], &s.Candidates[i]
 		it.chars = uint32(lineChars(c, s.Policy.Rendering))
 		if it.reason == undecided {

@@ -87,7 +87,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, candidates := range [][]memory.Candidate{{tt.first, tt.second}, {tt.second, tt.first}} {
-				plan := memory.Select(request(lenient(), candidates...))
+				plan := selectFrom(request(lenient(), candidates...))
 				if plan.Selected[0] != tt.first.ID || plan.Selected[1] != tt.second.ID {
 					t.Errorf("selected %q", plan.Selected)
 				}

@@ -79,6 +79,9 @@ func (s *selection) joinContents() {
 		if group == none || s.members[group] == 1 {
 			continue
 		}
+		if s.ctx.Err() != nil {
+			return
+		}
 		c, slot := s.candidate(i), s.slots.of[i]
 		s.text = s.normalizer.append(s.text[:0], c.Text)
 		s.contents.join(i, inSlot(maphash.Bytes(s.seed, s.text), slot), func(first int) bool {

@@ -154,7 +154,7 @@ func TestDuplicateDoesNotComeBackWhenItsWinnerDoesNotFit(t *testing.T) {
 }
 
 func TestDedupeKeepsTheWinnerAsItWasSent(t *testing.T) {
-	plan := memory.Select(request(lenient(),
+	plan := selectFrom(request(lenient(),
 		recalled("m1", "prefers tea", 0.8, source("chat-1")),
 		recalled("m2", "Ｐrefers  TEA", 0.9, source("chat-2")),
 	))

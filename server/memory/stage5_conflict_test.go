@@ -128,7 +128,7 @@ func TestConflict(t *testing.T) {
 }
 
 func TestEveryDecisionShowsTheNormalisedSlot(t *testing.T) {
-	plan := memory.Select(request(atLeast(0.5),
+	plan := selectFrom(request(atLeast(0.5),
 		recalled("foreign", "a", 0.9, slot("Ｆoreign  Slot"), scope("u-2")),
 		recalled("plain", "b", 0.8, slot("already: plain")),
 		recalled("none", "c", 0.7),

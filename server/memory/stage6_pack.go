@@ -4,6 +4,9 @@ package memory
 // that does not fit is skipped whole, and smaller ones may still enter. Nothing is rendered twice:
 // a line is appended, counted and, if it passes the token budget, cut off again.
 func (s *selection) pack() {
+	if s.ctx.Err() != nil {
+		return
+	}
 	s.lines = s.lines[:0]
 	s.needed = resize(s.needed, len(s.items))
 	s.plan.Selected = make([]string, 0, min(uint64(len(s.items)), uint64(s.Policy.TopK)))
@@ -19,6 +22,9 @@ func (s *selection) pack() {
 		if uint64(len(s.plan.Selected)) == uint64(s.Policy.TopK) {
 			d.Reason = TopKReached
 			continue
+		}
+		if s.ctx.Err() != nil {
+			return
 		}
 
 		place := len(s.plan.Selected) + 1

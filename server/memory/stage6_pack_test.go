@@ -149,7 +149,7 @@ func TestPackReportsWhatItUsed(t *testing.T) {
 			{Candidate: 4, Reason: memory.TopKReached, Chars: 32, Winner: -1},
 		},
 	}
-	if diff := cmp.Diff(want, memory.Select(req), ignoreDetail); diff != "" {
+	if diff := cmp.Diff(want, selectFrom(req), ignoreDetail); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
@@ -181,7 +181,7 @@ func TestOnlyWhatMayBeSelectedIsCounted(t *testing.T) {
 		recalled("weak", "WEAK", 0.2),
 	)
 	req.Counter = counter
-	plan := memory.Select(req)
+	plan := selectFrom(req)
 
 	want := []string{
 		"huge CHAR_BUDGET_EXCEEDED", "foreign SCOPE_MISMATCH", "first SELECTED", "copy DUPLICATE_CONTENT first",

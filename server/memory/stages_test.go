@@ -30,7 +30,7 @@ func runStageTests(t *testing.T, tests []stageTest) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			req := request(tt.policy, tt.candidates...)
-			if diff := cmp.Diff(tt.want, fates(req, memory.Select(req)), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tt.want, fates(req, selectFrom(req)), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("decisions (-want +got):\n%s", diff)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -97,7 +98,16 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage.`,
 	root.SetVersionTemplate("promptctl {{.Version}}\n")
 	root.AddCommand(newSelect(), newPlan(), newDemo(), newEval())
 	root.InitDefaultCompletionCmd() // takes the output as it is set now
+	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = func(_ *cobra.Command, topic []string) error {
+				if found, _, err := root.Find(topic); err != nil || found == root && len(topic) > 0 {
+					return fmt.Errorf("there is no command %q", strings.Join(topic, " "))
+				}
+				return nil
+			}
+		}
 		if !cmd.Runnable() {
 			cmd.RunE = root.RunE // or a word too many would print the help as if it were right
 		}

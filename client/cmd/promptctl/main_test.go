@@ -92,6 +92,7 @@ func TestWrongUsage(t *testing.T) {
 		{"forgotten variable", []string{"select", "--server", ""}, "--server needs an address", "promptctl select"},
 		{"argument of demo", []string{"demo", "x"}, `unknown command "x"`, "promptctl demo"},
 		{"shell", []string{"completion", "tcsh"}, `unknown command "tcsh"`, "promptctl completion"},
+		{"topic of help", []string{"help", "chose"}, `there is no command "chose"`, "promptctl help"},
 		{"no requests", []string{"eval"}, "accepts 1 arg(s), received 0", "promptctl eval"},
 		{"no evidence", []string{"eval", "--evidence", "no-such-file", "-"}, "no-such-file", "promptctl eval"},
 		{"no policy", []string{"eval", "--policy", `{"topK":"many"}`, "-"}, "--policy: ", "promptctl eval"},

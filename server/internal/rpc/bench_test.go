@@ -38,7 +38,10 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	in := toMemoryRequest(req, tokens.Estimate{})
-	plan := memory.Select(in)
+	plan, err := memory.Select(b.Context(), in)
+	if err != nil {
+		b.Fatal(err)
+	}
 	answer := fromMemoryPlan(&in, plan)
 
 	for _, step := range []struct {
@@ -49,7 +52,7 @@ func BenchmarkCall(b *testing.B) {
 		{"decode", func() { _ = proto.Unmarshal(data, new(pb.SelectMemoryRequest)) }},
 		{"validate", func() { validate(req) }},
 		{"convert", func() { toMemoryRequest(req, tokens.Estimate{}) }},
-		{"select", func() { memory.Select(in) }},
+		{"select", func() { _, _ = memory.Select(b.Context(), in) }},
 		{"convert-back", func() { fromMemoryPlan(&in, plan) }},
 		{"marshal", func() { _, _ = proto.Marshal(answer) }},
 	} {

@@ -100,13 +100,14 @@ func (s *service) ListTokenizers(context.Context, *pb.ListTokenizersRequest) (*p
 	return resp, nil
 }
 
-// selectMemory runs the pipeline, unless nobody waits for its answer any more.
+// selectMemory runs the pipeline, for as long as somebody waits for its answer.
 func selectMemory(ctx context.Context, req *pb.SelectMemoryRequest, counter tokens.Counter) (*pb.MemoryContextPlan, error) {
-	if err := ctx.Err(); err != nil {
+	in := toMemoryRequest(req, counter)
+	plan, err := memory.Select(ctx, in)
+	if err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	in := toMemoryRequest(req, counter)
-	return fromMemoryPlan(&in, memory.Select(in)), nil
+	return fromMemoryPlan(&in, plan), nil
 }
 
 func (s *service) counter(name string) (tokens.Counter, error) {
