@@ -109,21 +109,26 @@ func lineChars(c *Candidate, rendering Rendering) int {
 
 // appendAttribute appends an identifier as the value of an XML attribute.
 func appendAttribute(dst []byte, s string) []byte {
+	done := 0
 	for i := range len(s) {
-		switch c := s[i]; c {
+		replacement := ""
+		switch s[i] {
 		case '&':
-			dst = append(dst, "&amp;"...)
+			replacement = "&amp;"
 		case '<':
-			dst = append(dst, "&lt;"...)
+			replacement = "&lt;"
 		case '>':
-			dst = append(dst, "&gt;"...)
+			replacement = "&gt;"
 		case '"':
-			dst = append(dst, "&quot;"...)
+			replacement = "&quot;"
 		default:
-			dst = append(dst, c)
+			continue
 		}
+		dst = append(dst, s[done:i]...)
+		dst = append(dst, replacement...)
+		done = i + 1
 	}
-	return dst
+	return append(dst, s[done:]...)
 }
 
 func attributeChars(s string) int {
