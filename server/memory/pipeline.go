@@ -63,7 +63,7 @@ type scratch struct {
 	needed     []int  // what the context would have taken with the memory that did not fit
 	details    []byte // all detail sentences
 	detailEnds []int
-	text       []byte // one normalised text
+	text       []byte // one normalised text, or the opening tag
 	other      []byte // another one, to compare with
 	lines      []byte // the context's lines
 	slots      groups
