@@ -37,6 +37,6 @@ func ExampleNew() {
 	fmt.Println(answer.GetTokenizers()[0].GetName())
 
 	_ = conn.Close()
-	s.Drain(ctx)
+	s.Drain(ctx, 0)
 	// Output: estimate
 }

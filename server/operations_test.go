@@ -119,7 +119,7 @@ func TestDrain(t *testing.T) {
 
 	drained := make(chan struct{})
 	go func() {
-		s.Drain(t.Context())
+		s.Drain(t.Context(), 0)
 		close(drained)
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -166,7 +166,7 @@ func TestDrainEndsHealthWatches(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	s.Drain(ctx)
+	s.Drain(ctx, 0)
 	if ctx.Err() != nil {
 		t.Error("the drain ended only at its limit")
 	}
@@ -195,7 +195,7 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	s.Drain(ctx)
+	s.Drain(ctx, 0)
 	if _, err := stream.Recv(); err == nil {
 		t.Error("the stream outlived the drain")
 	}

@@ -5,9 +5,13 @@ package server
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	middleware "github.com/grpc-ecosystem/go-grpc-middleware/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -21,7 +25,40 @@ import (
 type Config struct {
 	// Logger receives what the server has to say, never memory text; nil means slog.Default().
 	Logger *slog.Logger
+	// CallLog says what of each call Logger receives. The zero value logs every call.
+	CallLog CallLog
+	// Metrics is where the server registers its metrics; nil means nowhere. One registerer can serve
+	// one server.
+	Metrics prometheus.Registerer
+	// Tracing makes a span for each call; nil means none.
+	Tracing trace.TracerProvider
+	// Limits bounds what callers may take.
+	Limits Limits
+	// Credentials secures connections; nil means plaintext.
+	Credentials credentials.TransportCredentials
 }
+
+// CallLog says what the record of a call holds beside its method, code, reasons, sizes and duration.
+// It never holds memory or segment text.
+type CallLog struct {
+	// Off leaves calls out of the log.
+	Off bool
+	// Scope says how the user scope is shown. The zero value shows its hash.
+	Scope ScopeLogging
+	// ScopeKey is the key of the hash (HMAC-SHA-256), without which whoever reads the log can tell
+	// whether a guessed scope is in it. Empty: a plain SHA-256.
+	ScopeKey []byte
+}
+
+// ScopeLogging says how the call log shows a user scope.
+type ScopeLogging uint8
+
+// How the call log shows a user scope.
+const (
+	ScopeHashed  ScopeLogging = iota // the first 16 hexadecimal digits of its hash
+	ScopePlain                       // as it was sent
+	ScopeOmitted                     // not at all
+)
 
 // Server is a gRPC server with PromptAssemblyService, health and reflection registered. Every caller
 // that reaches it may assert any authority, scope and required segment: it is for callers in the
@@ -52,10 +89,18 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Drain tells health checks that the server is going away, refuses new calls and lets those in flight
-// end. Health watches are ended; whatever else is still open when ctx is done is cut off.
-func (s *Server) Drain(ctx context.Context) {
+// Health returns the server's health, overall and by service, for a listener of its own.
+func (s *Server) Health() healthpb.HealthServer { return s.health }
+
+// Drain tells health checks that the server is going away, goes on for the time of wait so that
+// they can be heard, then refuses new calls and lets those in flight end. Health watches are ended
+// then; whatever else is still open when ctx is done is cut off.
+func (s *Server) Drain(ctx context.Context, wait time.Duration) {
 	s.health.Shutdown()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
 	s.endWatches()
 	defer context.AfterFunc(ctx, s.Stop)()
 	s.GracefulStop()

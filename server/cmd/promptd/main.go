@@ -103,7 +103,7 @@ func serve(ctx context.Context, s *server.Server, listener net.Listener, drain t
 	log.Info("draining", "timeout", drain)
 	limit, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
-	s.Drain(limit)
+	s.Drain(limit, 0)
 	log.Info("stopped")
 	return nil
 }

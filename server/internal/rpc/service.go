@@ -16,8 +16,8 @@ import (
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
-// maxMessageBytes is the size of the largest request that is received.
-const maxMessageBytes = 16 << 20
+// MaxMessageBytes is the size of the largest request that is received.
+const MaxMessageBytes = 16 << 20
 
 // service implements the RPCs on requests that the chain has found well-formed.
 type service struct {
@@ -37,7 +37,7 @@ func Options(log *slog.Logger) []grpc.ServerOption {
 	unary, stream := chain(log)
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{}),
-		grpc.MaxRecvMsgSize(maxMessageBytes),
+		grpc.MaxRecvMsgSize(MaxMessageBytes),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ChainUnaryInterceptor(unary...),
