@@ -5,6 +5,9 @@ import (
 	"runtime"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
 	"github.com/promptassembly/promptassembly/server/internal/rpc"
 )
 
@@ -19,16 +22,22 @@ type Limits struct {
 	Streams uint32
 	// HeaderBytes is the size of the largest header list. Default 64 KiB.
 	HeaderBytes uint32
-	// InFlightBytes bounds the memory of all calls in flight, as estimated from their encoded size
-	// and number of elements; a call beyond it is refused as OVERLOADED. As the work that a call
-	// makes grows with it, it bounds the time that a call waits for others, too. Default 16 MiB for
-	// each processor that the process may use, and at least 32 MiB.
+	// InFlightBytes bounds the memory of the calls that are received and answered at the same time, as
+	// estimated from their encoded size and number of elements; a call beyond it is refused as
+	// OVERLOADED. A call's work grows with its size, so this bounds the time that calls wait for each
+	// other, too. Default 8 MiB for each processor that the process may use.
 	InFlightBytes int64
-	// CallerShare is the part of InFlightBytes that the calls of one caller may take, above 0 and at
-	// most 1. A caller is a connection, as long as callers are not authenticated. Default 0.5.
+	// CallerShare is the part of InFlightBytes and of BufferedBytes that one caller may take, above 0
+	// and at most 1. One call counts as that at most. A caller is a connection, as long as callers
+	// are not authenticated. Default 0.5.
 	CallerShare float64
-	// ReceiveTimeout is how long a request may take to arrive. Default 30 s.
-	ReceiveTimeout time.Duration
+	// BufferedBytes bounds the memory of answers until their callers have read them, and of requests
+	// that take longer than a second to arrive, each of which counts as 16 MiB. A call beyond it is
+	// refused as OVERLOADED, or, while its request arrives, CANCELLED. Default 256 MiB.
+	BufferedBytes int64
+	// CallTimeout is how long a call may take from its headers to its answer; a caller's own deadline
+	// may be earlier. Default 30 s.
+	CallTimeout time.Duration
 	// HandshakeTimeout is how long a connection may take to be set up. Default 10 s.
 	HandshakeTimeout time.Duration
 	// ConnectionAge is after which time a connection is asked to end, by up to 10 % earlier or later,
@@ -53,9 +62,10 @@ func DefaultLimits() Limits {
 		MessageBytes:       MaxMessageBytes,
 		Streams:            128,
 		HeaderBytes:        64 << 10,
-		InFlightBytes:      max(32<<20, int64(runtime.GOMAXPROCS(0))<<24),
+		InFlightBytes:      int64(runtime.GOMAXPROCS(0)) * 8 << 20,
 		CallerShare:        0.5,
-		ReceiveTimeout:     30 * time.Second,
+		BufferedBytes:      256 << 20,
+		CallTimeout:        30 * time.Second,
 		HandshakeTimeout:   10 * time.Second,
 		ConnectionAge:      30 * time.Minute,
 		ConnectionAgeGrace: time.Minute,
@@ -70,12 +80,13 @@ func DefaultLimits() Limits {
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
-		MessageBytes:       cmp.Or(l.MessageBytes, d.MessageBytes),
+		MessageBytes:       min(cmp.Or(l.MessageBytes, d.MessageBytes), MaxMessageBytes),
 		Streams:            cmp.Or(l.Streams, d.Streams),
 		HeaderBytes:        cmp.Or(l.HeaderBytes, d.HeaderBytes),
 		InFlightBytes:      cmp.Or(l.InFlightBytes, d.InFlightBytes),
 		CallerShare:        cmp.Or(l.CallerShare, d.CallerShare),
-		ReceiveTimeout:     cmp.Or(l.ReceiveTimeout, d.ReceiveTimeout),
+		BufferedBytes:      cmp.Or(l.BufferedBytes, d.BufferedBytes),
+		CallTimeout:        cmp.Or(l.CallTimeout, d.CallTimeout),
 		HandshakeTimeout:   cmp.Or(l.HandshakeTimeout, d.HandshakeTimeout),
 		ConnectionAge:      cmp.Or(l.ConnectionAge, d.ConnectionAge),
 		ConnectionAgeGrace: cmp.Or(l.ConnectionAgeGrace, d.ConnectionAgeGrace),
@@ -83,5 +94,25 @@ func (l Limits) withDefaults() Limits {
 		KeepaliveTime:      cmp.Or(l.KeepaliveTime, d.KeepaliveTime),
 		KeepaliveTimeout:   cmp.Or(l.KeepaliveTimeout, d.KeepaliveTimeout),
 		KeepaliveMinTime:   cmp.Or(l.KeepaliveMinTime, d.KeepaliveMinTime),
+	}
+}
+
+// options returns the limits that grpc enforces.
+func (l Limits) options() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxConcurrentStreams(l.Streams),
+		grpc.MaxHeaderListSize(l.HeaderBytes),
+		grpc.ConnectionTimeout(l.HandshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle:     l.ConnectionIdle,
+			MaxConnectionAge:      l.ConnectionAge,
+			MaxConnectionAgeGrace: l.ConnectionAgeGrace,
+			Time:                  l.KeepaliveTime,
+			Timeout:               l.KeepaliveTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             l.KeepaliveMinTime,
+			PermitWithoutStream: true,
+		}),
 	}
 }

@@ -11,12 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/admission"
 	"github.com/promptassembly/promptassembly/server/internal/rpc"
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
@@ -25,7 +28,7 @@ import (
 type Config struct {
 	// Logger receives what the server has to say, never memory text; nil means slog.Default().
 	Logger *slog.Logger
-	// CallLog says what of each call Logger receives. The zero value logs every call.
+	// CallLog says what of each call Logger receives. The zero value logs none.
 	CallLog CallLog
 	// Metrics is where the server registers its metrics; nil means nowhere. One registerer can serve
 	// one server.
@@ -36,29 +39,9 @@ type Config struct {
 	Limits Limits
 	// Credentials secures connections; nil means plaintext.
 	Credentials credentials.TransportCredentials
+	// Options are added to the server's own. Interceptors among them see what was found valid.
+	Options []grpc.ServerOption
 }
-
-// CallLog says what the record of a call holds beside its method, code, reasons, sizes and duration.
-// It never holds memory or segment text.
-type CallLog struct {
-	// Off leaves calls out of the log.
-	Off bool
-	// Scope says how the user scope is shown. The zero value shows its hash.
-	Scope ScopeLogging
-	// ScopeKey is the key of the hash (HMAC-SHA-256), without which whoever reads the log can tell
-	// whether a guessed scope is in it. Empty: a plain SHA-256.
-	ScopeKey []byte
-}
-
-// ScopeLogging says how the call log shows a user scope.
-type ScopeLogging uint8
-
-// How the call log shows a user scope.
-const (
-	ScopeHashed  ScopeLogging = iota // the first 16 hexadecimal digits of its hash
-	ScopePlain                       // as it was sent
-	ScopeOmitted                     // not at all
-)
 
 // Server is a gRPC server with PromptAssemblyService, health and reflection registered. Every caller
 // that reaches it may assert any authority, scope and required segment: it is for callers in the
@@ -70,23 +53,50 @@ type Server struct {
 	endWatches context.CancelFunc
 }
 
-// New returns a server. The caller serves listeners with it, and stops it with Stop or Drain.
+// New returns a server. The caller serves listeners with it, and stops it with Stop or Drain. It
+// panics if its metrics are registered already.
 func New(cfg Config) *Server {
 	log := cfg.Logger
 	if log == nil {
 		log = slog.Default()
 	}
-	watches, endWatches := context.WithCancel(context.Background())
-	s := &Server{
-		Server:     grpc.NewServer(append(rpc.Options(log), grpc.ChainStreamInterceptor(during(watches)))...),
-		health:     health.NewServer(),
-		endWatches: endWatches,
+	limits := cfg.Limits.withDefaults()
+	inFlight := admission.NewGate(limits.InFlightBytes, limits.CallerShare)
+	buffered := admission.NewGate(limits.BufferedBytes, limits.CallerShare)
+	if cfg.Metrics != nil {
+		gauges(cfg.Metrics, "in_flight", "calls that are received and answered", inFlight)
+		gauges(cfg.Metrics, "buffered", "answers and requests under way", buffered)
 	}
-	rpc.Register(s.Server, log, tokens.NewSet(tokens.Estimate{}))
+	service := rpc.New(rpc.Config{
+		Log:          log,
+		Counters:     tokens.NewSet(tokens.Estimate{}),
+		MessageBytes: limits.MessageBytes,
+		CallTimeout:  limits.CallTimeout,
+		InFlight:     inFlight,
+		Buffered:     buffered,
+	})
+	observer := cfg.observer(log)
+	watches, endWatches := context.WithCancel(context.Background())
+
+	options := append(cfg.observation(observer), limits.options()...)
+	options = append(options, service.Options()...)
+	options = append(options, grpc.ChainStreamInterceptor(during(watches)), grpc.UnknownServiceHandler(unknownMethod))
+	if cfg.Credentials != nil {
+		options = append(options, grpc.Creds(cfg.Credentials))
+	}
+	options = append(options, cfg.Options...)
+	s := &Server{Server: grpc.NewServer(options...), health: health.NewServer(), endWatches: endWatches}
+	service.Register(s.Server)
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	s.health.SetServingStatus(pb.PromptAssemblyService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	reflection.Register(s.Server)
+	observer.Know(s.GetServiceInfo())
 	return s
+}
+
+// unknownMethod answers calls of methods that there are not, so that they are counted, too.
+func unknownMethod(any, grpc.ServerStream) error {
+	return status.Error(codes.Unimplemented, "there is no such method")
 }
 
 // Health returns the server's health, overall and by service, for a listener of its own.

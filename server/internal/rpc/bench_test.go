@@ -48,8 +48,9 @@ func BenchmarkCall(b *testing.B) {
 		name string
 		run  func()
 	}{
-		{"count", func() { tooMany(data, req) }},
-		{"decode", func() { _ = proto.Unmarshal(data, new(pb.SelectMemoryRequest)) }},
+		{"count", func() { count(data, req) }},
+		{"decode", func() { _ = unmarshal(data, new(pb.SelectMemoryRequest), &elements{candidates: n}) }},
+		{"decode-library", func() { _ = proto.Unmarshal(data, new(pb.SelectMemoryRequest)) }},
 		{"validate", func() { validate(req) }},
 		{"convert", func() { toMemoryRequest(req, tokens.Estimate{}) }},
 		{"select", func() { _, _ = memory.Select(b.Context(), in) }},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/admission"
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
@@ -114,16 +116,17 @@ func checkInternal(t *testing.T, err error, log *logged) {
 // panicking before its interceptors.
 func connect(t *testing.T, log *logged) pb.PromptAssemblyServiceClient {
 	t.Helper()
-	desc := describe(log.logger())
+	service := testService(log.logger(), tokens.Estimate{}, panicking{})
+	desc := service.describe()
 	for i := range desc.Methods {
 		if desc.Methods[i].MethodName == "ListTokenizers" {
-			desc.Methods[i].Handler = wrap(func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
+			desc.Methods[i].Handler = service.wrap(func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
 				panic(canary)
-			}, log.logger())
+			})
 		}
 	}
-	s := grpc.NewServer(Options(log.logger())...)
-	s.RegisterService(desc, &service{counters: tokens.NewSet(tokens.Estimate{}, panicking{})})
+	s := grpc.NewServer(service.Options()...)
+	s.RegisterService(desc, service)
 	listener := bufconn.Listen(1 << 16)
 	go func() { _ = s.Serve(listener) }()
 	t.Cleanup(s.Stop)
@@ -136,6 +139,14 @@ func connect(t *testing.T, log *logged) pb.PromptAssemblyServiceClient {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return pb.NewPromptAssemblyServiceClient(conn)
+}
+
+// testService returns a service with room for any test.
+func testService(log *slog.Logger, counters ...tokens.Counter) *Service {
+	return New(Config{
+		Log: log, Counters: tokens.NewSet(counters...), MessageBytes: MaxMessageBytes, CallTimeout: time.Minute,
+		InFlight: admission.NewGate(1<<30, 1), Buffered: admission.NewGate(1<<30, 1),
+	})
 }
 
 // logged gathers a log.

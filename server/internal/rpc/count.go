@@ -32,62 +32,57 @@ const (
 	scoreMatchedTerms = 6
 )
 
-// tooMany walks the encoding of a request of m's type and returns the path of the first list or map
-// in it, depth first, that holds more elements than it may; empty if none does. It decodes nothing
-// and stops where the bytes are no message, which decoding will report.
-func tooMany(b []byte, m proto.Message) string {
-	switch m.(type) {
-	case *pb.SelectMemoryRequest:
-		var c selectCounts
-		c.walk(b)
-		return c.first(nil)
-	case *pb.PlanPromptRequest:
-		segments := 0
-		var c selectCounts
-		eachMessage(b, func(field protowire.Number, value []byte) {
-			switch field {
-			case planSegments:
-				segments++
-			case planMemory:
-				c.walk(value) // parts of one message merge, so their elements add up
-			}
-		})
-		if segments > maxSegments {
-			return "segments"
-		}
-		return c.first(&path{name: "memory"})
-	default:
-		return ""
-	}
-}
-
-// selectCounts counts the elements of one SelectMemoryRequest.
-type selectCounts struct {
+// elements is how many elements the encoding of a request holds, by list and map.
+type elements struct {
+	plan                                        bool // of a PlanPromptRequest
+	segments                                    int
 	hits, conflictKeys, authorities, candidates int
+	terms                                       int // matched terms of all hits
 	termsOf                                     int // the first hit with too many matched terms, from 1
 }
 
-func (c *selectCounts) walk(b []byte) {
+// count walks the encoding of a request of m's type. It decodes nothing and stops where the bytes
+// are no message, which decoding will report.
+func count(b []byte, m proto.Message) elements {
+	var e elements
+	switch m.(type) {
+	case *pb.SelectMemoryRequest:
+		e.countSelect(b)
+	case *pb.PlanPromptRequest:
+		e.plan = true
+		eachMessage(b, func(field protowire.Number, value []byte) {
+			switch field {
+			case planSegments:
+				e.segments++
+			case planMemory:
+				e.countSelect(value) // parts of one message merge, so their elements add up
+			}
+		})
+	}
+	return e
+}
+
+func (e *elements) countSelect(b []byte) {
 	eachMessage(b, func(field protowire.Number, value []byte) {
 		switch field {
 		case selectRecall:
-			eachMessage(value, c.countHit)
+			eachMessage(value, e.countHit)
 		case selectConflictKeys:
-			c.conflictKeys++
+			e.conflictKeys++
 		case selectAuthorities:
-			c.authorities++
+			e.authorities++
 		case selectCandidates:
-			c.candidates++
+			e.candidates++
 		}
 	})
 }
 
 // countHit counts a hit, if the field of the recall is one, and its matched terms.
-func (c *selectCounts) countHit(field protowire.Number, hit []byte) {
+func (e *elements) countHit(field protowire.Number, hit []byte) {
 	if field != recallHits {
 		return
 	}
-	c.hits++
+	e.hits++
 	terms := 0
 	eachMessage(hit, func(field protowire.Number, score []byte) {
 		if field != hitScoreBreakdown {
@@ -99,26 +94,53 @@ func (c *selectCounts) countHit(field protowire.Number, hit []byte) {
 			}
 		})
 	})
-	if terms > maxMatchedTerms && c.termsOf == 0 {
-		c.termsOf = c.hits
+	e.terms += terms
+	if terms > maxMatchedTerms && e.termsOf == 0 {
+		e.termsOf = e.hits
 	}
 }
 
-// first returns the path of the first list or map that is too long, in a request at that path.
-func (c *selectCounts) first(at *path) string {
+// tooMany returns the path of the first list or map, depth first, that holds more elements than it
+// may; empty if none does.
+func (e *elements) tooMany() string {
+	var at *path // of the SelectMemoryRequest
+	if e.plan {
+		at = &path{name: "memory"}
+	}
 	switch {
-	case c.termsOf > 0:
-		hit := at.field("recall").field("hits").at(c.termsOf - 1)
+	case e.segments > maxSegments:
+		return "segments"
+	case e.termsOf > 0:
+		hit := at.field("recall").field("hits").at(e.termsOf - 1)
 		return hit.field("score_breakdown").field("matched_terms").String()
-	case c.conflictKeys > maxMapEntries:
+	case e.conflictKeys > maxMapEntries:
 		return at.field("conflict_keys").String()
-	case c.authorities > maxMapEntries:
+	case e.authorities > maxMapEntries:
 		return at.field("authority_by_memory_id").String()
-	case c.hits+c.candidates > maxMemories:
+	case e.hits+e.candidates > maxMemories:
 		return at.field("candidates").String()
 	default:
 		return ""
 	}
+}
+
+// What an element takes in memory beside its texts, in bytes and rounded up: decoded, converted,
+// and as a decision in the answer.
+const (
+	bytesOfMemory   = 1 << 10
+	bytesOfSegment  = 1 << 10
+	bytesOfMapEntry = 256
+	bytesOfTerm     = 32
+)
+
+// bytes estimates how much memory answering a request of that encoded size takes. Its texts are
+// there twice: as received, and decoded.
+func (e *elements) bytes(encoded int) int64 {
+	return 2*int64(encoded) +
+		bytesOfMemory*int64(e.hits+e.candidates) +
+		bytesOfSegment*int64(e.segments) +
+		bytesOfMapEntry*int64(e.conflictKeys+e.authorities) +
+		bytesOfTerm*int64(e.terms)
 }
 
 // eachMessage calls f for each field of an encoded message that is length-delimited, as messages and

@@ -145,20 +145,23 @@ func FuzzTooMany(f *testing.F) {
 
 		memory := new(pb.SelectMemoryRequest)
 		got = tooMany(wire, memory)
-		var counts selectCounts
-		counts.walk(wire)
+		counted := count(wire, memory)
 		if proto.Unmarshal(wire, memory) == nil && !repeatsKeys(wire, memory) {
 			if want := tooManyDecoded(nil, memory, ""); got != want {
 				t.Errorf("SelectMemory: too many elements at %q, want %q", got, want)
 			}
-			counts.termsOf = 0 // whose path has been compared
-			if want := (selectCounts{
+			counted.termsOf = 0 // whose path has been compared
+			want := elements{
 				hits:         len(memory.GetRecall().GetHits()),
 				conflictKeys: len(memory.GetConflictKeys()),
 				authorities:  len(memory.GetAuthorityByMemoryId()),
 				candidates:   len(memory.GetCandidates()),
-			}); counts != want {
-				t.Errorf("counted %+v, want %+v", counts, want)
+			}
+			for _, hit := range memory.GetRecall().GetHits() {
+				want.terms += len(hit.GetScoreBreakdown().GetMatchedTerms())
+			}
+			if counted != want {
+				t.Errorf("counted %+v, want %+v", counted, want)
 			}
 		}
 	})
@@ -167,20 +170,17 @@ func FuzzTooMany(f *testing.F) {
 // repeatsKeys reports whether encoding the decoded message again takes away map entries.
 func repeatsKeys(wire []byte, m proto.Message) bool {
 	entries := func(b []byte) int {
-		var c selectCounts
-		if _, ok := m.(*pb.SelectMemoryRequest); ok {
-			c.walk(b)
-		} else {
-			eachMessage(b, func(field protowire.Number, value []byte) {
-				if field == planMemory {
-					c.walk(value)
-				}
-			})
-		}
-		return c.conflictKeys + c.authorities
+		e := count(b, m)
+		return e.conflictKeys + e.authorities
 	}
 	again, err := proto.Marshal(m)
 	return err != nil || entries(again) < entries(wire)
+}
+
+// tooMany counts, and returns the first path with too many elements.
+func tooMany(b []byte, m proto.Message) string {
+	e := count(b, m)
+	return e.tooMany()
 }
 
 // tooManyDecoded is tooMany on what has been decoded.

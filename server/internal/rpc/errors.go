@@ -1,17 +1,22 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server/prompt"
@@ -51,13 +56,32 @@ var (
 		pb.ErrorReason_ERROR_REASON_REQUIRED_SEGMENTS_EXCEED_BUDGET, codes.FailedPrecondition,
 		"the required segments alone exceed a budget",
 	}
+	refusedOverloaded = refusal{
+		pb.ErrorReason_ERROR_REASON_OVERLOADED, codes.ResourceExhausted,
+		"too much work is in flight",
+	}
 )
+
+// retryAfter is when a call that was refused as OVERLOADED may be repeated. Clients add jitter.
+const retryAfter = 50 * time.Millisecond
+
+var (
+	errOverloaded = status.FromProto(refusedOverloaded.status(nil,
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})).Err()
+	retryPushback = metadata.Pairs("grpc-retry-pushback-ms", strconv.FormatInt(retryAfter.Milliseconds(), 10))
+)
+
+// overloaded refuses a call for which there is no room, and says in a trailer, too, when to repeat it.
+func overloaded(ctx context.Context) error {
+	_ = grpc.SetTrailer(ctx, retryPushback) // it fails only once the trailer was sent
+	return errOverloaded
+}
 
 // invalidRequest refuses a request that breaks rules, with as many violations as fit.
 func invalidRequest(f *faults) error {
-	metadata := map[string]string{"violation_count": strconv.Itoa(f.count)}
+	count := map[string]string{"violation_count": strconv.Itoa(f.count)}
 	return largest(len(f.listed), func(n int) *statuspb.Status {
-		return refusedInvalid.status(metadata, &errdetails.BadRequest{FieldViolations: f.listed[:n]})
+		return refusedInvalid.status(count, &errdetails.BadRequest{FieldViolations: f.listed[:n]})
 	})
 }
 
@@ -89,14 +113,14 @@ func refusedPlan(err error) error {
 }
 
 // status returns the refusal as a status whose first detail is its ErrorInfo.
-func (r refusal) status(metadata map[string]string, details ...proto.Message) *statuspb.Status {
-	info := &errdetails.ErrorInfo{
+func (r refusal) status(info map[string]string, details ...proto.Message) *statuspb.Status {
+	first := &errdetails.ErrorInfo{
 		Reason:   strings.TrimPrefix(r.reason.String(), "ERROR_REASON_"),
 		Domain:   domain,
-		Metadata: metadata,
+		Metadata: info,
 	}
 	s := &statuspb.Status{Code: int32(r.code), Message: r.message}
-	for _, detail := range append([]proto.Message{info}, details...) {
+	for _, detail := range append([]proto.Message{first}, details...) {
 		packed := new(anypb.Any)
 		// Deterministic, for the metadata is a map. It fails only on invalid UTF-8, which no
 		// decoded request holds.

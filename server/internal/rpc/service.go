@@ -5,53 +5,83 @@ package rpc
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"golang.org/x/text/unicode/norm"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/status"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/admission"
 	"github.com/promptassembly/promptassembly/server/memory"
 	"github.com/promptassembly/promptassembly/server/prompt"
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
-// MaxMessageBytes is the size of the largest request that is received.
+// MaxMessageBytes is the size of the largest request that the contract allows.
 const MaxMessageBytes = 16 << 20
 
-// service implements the RPCs on requests that the chain has found well-formed.
-type service struct {
-	pb.UnimplementedPromptAssemblyServiceServer
-	counters tokens.Set
+// Config is what a Service needs.
+type Config struct {
+	Log      *slog.Logger
+	Counters tokens.Set
+	// MessageBytes is the size of the largest request that is received, at most MaxMessageBytes.
+	MessageBytes int
+	// CallTimeout is how long a call may take, from its headers on.
+	CallTimeout time.Duration
+	// InFlight bounds the memory of calls while they are received and answered, Buffered that of
+	// requests that arrive slowly, and of answers until they are written.
+	InFlight, Buffered *admission.Gate
 }
 
-// The most streams of one connection and the most bytes of their headers. grpc has no limit on the
-// former, and a client that does not read its answers holds each of them in memory.
-const (
-	maxStreams     = 128
-	maxHeaderBytes = 64 << 10
-)
+// Service implements the RPCs on requests that the chain has found well-formed.
+type Service struct {
+	pb.UnimplementedPromptAssemblyServiceServer
+	log                *slog.Logger
+	counters           tokens.Set
+	messageBytes       int
+	callTimeout        time.Duration
+	inFlight, buffered *admission.Gate
+	methods            map[string]bool // by full name
+}
 
-// Options returns what a gRPC server needs for Register: the codec, the chain and the limits.
-func Options(log *slog.Logger) []grpc.ServerOption {
-	unary, stream := chain(log)
+// New returns a service, for a gRPC server that is made with its Options.
+func New(cfg Config) *Service {
+	s := &Service{
+		log:          cfg.Log,
+		counters:     cfg.Counters,
+		messageBytes: cfg.MessageBytes,
+		callTimeout:  cfg.CallTimeout,
+		inFlight:     cfg.InFlight,
+		buffered:     cfg.Buffered,
+		methods:      make(map[string]bool),
+	}
+	for _, method := range pb.PromptAssemblyService_ServiceDesc.Methods {
+		s.methods["/"+pb.PromptAssemblyService_ServiceDesc.ServiceName+"/"+method.MethodName] = true
+	}
+	return s
+}
+
+// Options returns what a gRPC server needs for the service: the codec, the chain and its limits.
+func (s *Service) Options() []grpc.ServerOption {
+	unary, stream := chain(s.log)
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{}),
-		grpc.MaxRecvMsgSize(MaxMessageBytes),
-		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.MaxHeaderListSize(maxHeaderBytes),
+		experimental.BufferPool(buffers),
+		grpc.MaxRecvMsgSize(s.messageBytes),
+		grpc.InTapHandle(s.limitTime),
+		grpc.StatsHandler(callers{s.inFlight, s.buffered}),
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
 	}
 }
 
-// Register registers the service with a server that was made with Options.
-func Register(s *grpc.Server, log *slog.Logger, counters tokens.Set) {
-	s.RegisterService(describe(log), &service{counters: counters})
-}
+// Register registers the service with a server that was made with its Options.
+func (s *Service) Register(server *grpc.Server) { server.RegisterService(s.describe(), s) }
 
 // SelectMemory implements pb.PromptAssemblyServiceServer.
-func (s *service) SelectMemory(ctx context.Context, req *pb.SelectMemoryRequest) (*pb.SelectMemoryResponse, error) {
+func (s *Service) SelectMemory(ctx context.Context, req *pb.SelectMemoryRequest) (*pb.SelectMemoryResponse, error) {
 	counter, err := s.counter(req.GetTokenizer())
 	if err != nil {
 		return nil, err
@@ -64,7 +94,7 @@ func (s *service) SelectMemory(ctx context.Context, req *pb.SelectMemoryRequest)
 }
 
 // PlanPrompt implements pb.PromptAssemblyServiceServer.
-func (s *service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*pb.PlanPromptResponse, error) {
+func (s *Service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*pb.PlanPromptResponse, error) {
 	counter, err := s.counter(req.GetTokenizer())
 	if err != nil {
 		return nil, err
@@ -92,7 +122,7 @@ func (s *service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*p
 }
 
 // ListTokenizers implements pb.PromptAssemblyServiceServer.
-func (s *service) ListTokenizers(context.Context, *pb.ListTokenizersRequest) (*pb.ListTokenizersResponse, error) {
+func (s *Service) ListTokenizers(context.Context, *pb.ListTokenizersRequest) (*pb.ListTokenizersResponse, error) {
 	resp := &pb.ListTokenizersResponse{UnicodeVersion: norm.Version}
 	for _, c := range s.counters {
 		resp.Tokenizers = append(resp.Tokenizers, &pb.Tokenizer{Name: c.Name(), Exact: c.Exact(), Version: c.Version()})
@@ -110,7 +140,7 @@ func selectMemory(ctx context.Context, req *pb.SelectMemoryRequest, counter toke
 	return fromMemoryPlan(&in, plan), nil
 }
 
-func (s *service) counter(name string) (tokens.Counter, error) {
+func (s *Service) counter(name string) (tokens.Counter, error) {
 	counter, ok := s.counters.Find(name)
 	if !ok {
 		return nil, unknownTokenizer(s.counters.Names())

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
-	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
 // Nothing is selected, so nothing counted, for a caller that waits no more.
@@ -19,7 +19,7 @@ func TestNothingIsSelectedForNobody(t *testing.T) {
 	late, cancelLate := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancelLate()
 
-	s := &service{counters: tokens.Set{panicking{}}}
+	s := testService(slog.Default(), panicking{})
 	m := selectFrom(&pb.Provenance{SourceId: "s", SourceType: "t"})
 	m.Tokenizer = panicking{}.Name()
 	for ctx, want := range map[context.Context]codes.Code{cancelled: codes.Canceled, late: codes.DeadlineExceeded} {

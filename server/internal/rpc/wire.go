@@ -2,63 +2,188 @@ package rpc
 
 import (
 	"context"
-	"log/slog"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/admission"
+	"github.com/promptassembly/promptassembly/server/internal/observe"
 )
 
-// describe returns the service's description with each method wrapped: the wrapper receives the
-// bytes of the message, counts its elements, and decodes it only if they are within the limits. A
-// few MiB of empty elements decode to gigabytes.
-func describe(log *slog.Logger) *grpc.ServiceDesc {
+const (
+	// unreadBytes is what a call is charged for before its size is known: half of what a stream may
+	// receive before somebody reads it.
+	unreadBytes = 32 << 10
+	// lateAfter is when a request that is still arriving is charged for the largest there can be.
+	lateAfter = time.Second
+)
+
+// describe returns the service's description with each method wrapped.
+func (s *Service) describe() *grpc.ServiceDesc {
 	desc := pb.PromptAssemblyService_ServiceDesc
 	desc.Methods = make([]grpc.MethodDesc, len(pb.PromptAssemblyService_ServiceDesc.Methods))
 	for i, method := range pb.PromptAssemblyService_ServiceDesc.Methods {
-		desc.Methods[i] = grpc.MethodDesc{MethodName: method.MethodName, Handler: wrap(method.Handler, log)}
+		desc.Methods[i] = grpc.MethodDesc{MethodName: method.MethodName, Handler: s.wrap(method.Handler)}
 	}
 	return &desc
 }
 
-// wrap puts decode in place of the codec. It recovers as the chain does, which begins only behind
-// the decoding.
-func wrap(handle grpc.MethodHandler, log *slog.Logger) grpc.MethodHandler {
+// wrap returns the handler with what comes before and after every interceptor: room for the call,
+// the number of elements, decoding, and room for the answer. It recovers as the chain does, which
+// begins only behind the decoding.
+func (s *Service) wrap(handle grpc.MethodHandler) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (resp any, err error) {
 		defer func() {
 			if recover() != nil {
-				resp, err = nil, panicked(log)
+				resp, err = nil, panicked(s.log)
 			}
 		}()
-		return handle(srv, ctx, func(m any) error {
+		call := observe.From(ctx)
+		if encoding := call.Compression(); encoding != "" && encoding != "identity" {
+			return nil, errCompressed
+		}
+		caller := callerOf(ctx)
+		room, ok := caller.inFlight.Admit(unreadBytes)
+		if !ok {
+			return nil, overloaded(ctx)
+		}
+		defer room.Release()
+
+		resp, err = handle(srv, ctx, func(m any) error {
 			var received frame
 			defer received.free()
-			if err := receive(&received); err != nil {
+			if err := caller.receive(ctx, receive, &received); err != nil {
 				return err
 			}
-			return decode(received.bytes(), m.(proto.Message))
+			return decode(ctx, received.bytes(), m.(proto.Message), &room)
 		}, interceptor)
+		if err != nil {
+			return nil, err
+		}
+		noteDecisions(call, resp)
+		return caller.answer(ctx, resp.(proto.Message))
 	}
 }
 
-// decode decodes b into m, or refuses it as too many elements or as no such message.
-func decode(b []byte, m proto.Message) error {
-	if path := tooMany(b, m); path != "" {
+// receive receives a message. One that arrives slowly is charged for, as what has arrived of it
+// is held; if there is no room, the call is cancelled, which is all that grpc lets its caller know.
+func (c *caller) receive(ctx context.Context, receive func(any) error, f *frame) error {
+	rooms := make(chan admission.Ticket, 1)
+	late := time.AfterFunc(lateAfter, func() {
+		room, ok := c.buffered.Admit(MaxMessageBytes)
+		if !ok {
+			cancelCall(ctx)
+		}
+		rooms <- room
+	})
+	err := receive(f)
+	if !late.Stop() {
+		room := <-rooms
+		room.Release()
+	}
+	return err
+}
+
+// decode decodes b into m if there is room for it, and refuses it as too many elements or as no
+// such message.
+func decode(ctx context.Context, b []byte, m proto.Message, room *admission.Ticket) error {
+	e := count(b, m)
+	if path := e.tooMany(); path != "" {
 		f := new(faults)
 		f.add(path, tooManyElements)
 		return invalidRequest(f)
 	}
-	if err := proto.Unmarshal(b, m); err != nil {
+	if !room.Resize(max(unreadBytes, e.bytes(len(b)))) {
+		return overloaded(ctx)
+	}
+	if err := unmarshal(b, m, &e); err != nil {
 		return undecodable()
 	}
+	noteRequest(observe.From(ctx), m)
 	return nil
 }
 
-// frame is a message that was received and not yet decoded.
+// noteRequest tells the observer the identifiers of a request that are valid.
+func noteRequest(call *observe.Call, m proto.Message) {
+	var queryID, scope string
+	switch m := m.(type) {
+	case *pb.SelectMemoryRequest:
+		queryID, scope = m.GetQueryId(), m.GetUserScope()
+	case *pb.PlanPromptRequest:
+		queryID, scope = m.GetQueryId(), m.GetMemory().GetUserScope()
+	}
+	if optionalIdentifier(queryID) != "" {
+		queryID = ""
+	}
+	if optionalIdentifier(scope) != "" {
+		scope = ""
+	}
+	call.Request(queryID, scope)
+}
+
+// noteDecisions tells the observer what was decided.
+func noteDecisions(call *observe.Call, resp any) {
+	switch resp := resp.(type) {
+	case *pb.SelectMemoryResponse:
+		call.Memory(resp.GetPlan())
+	case *pb.PlanPromptResponse:
+		call.Memory(resp.GetMemoryPlan())
+		call.Prompt(resp.GetPlan())
+	}
+}
+
+// buffers holds messages as they are received and sent. Its sizes are closer to each other than
+// grpc's own, which clears a buffer of 1 MiB for a message of 33 KB.
+var buffers = func() mem.BufferPool {
+	pool, err := mem.NewBinaryTieredBufferPool(8, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)
+	if err != nil {
+		panic(err)
+	}
+	return pool
+}()
+
+// answer returns the encoded answer, for which there must be room until it is written: it is held
+// for as long as the client does not read it. No answer holds a map, so its bytes are deterministic.
+func (c *caller) answer(ctx context.Context, m proto.Message) (any, error) {
+	size := proto.Size(m)
+	room, ok := c.buffered.Admit(int64(size))
+	if !ok {
+		return nil, overloaded(ctx)
+	}
+	buffer := buffers.Get(size)
+	encoded, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], m)
+	if err != nil {
+		room.Release()
+		return nil, errInternal
+	}
+	*buffer = encoded
+	if mem.IsBelowBufferPoolingThreshold(cap(encoded)) { // then grpc does not tell when it is written
+		room.Release()
+	}
+	return frame{mem.NewBuffer(buffer, &written{room: room})}, nil
+}
+
+// written is a pool that the buffer of one answer goes back to when the answer was written, or its
+// stream is gone.
+type written struct{ room admission.Ticket }
+
+// Get implements mem.BufferPool.
+func (*written) Get(n int) *[]byte { return buffers.Get(n) }
+
+// Put implements mem.BufferPool.
+func (w *written) Put(buffer *[]byte) {
+	buffers.Put(buffer)
+	w.room.Release()
+}
+
+// frame is an encoded message: one that was received and not yet decoded, or one to send.
 type frame struct{ buffer mem.Buffer }
 
 func (f *frame) bytes() []byte { return f.buffer.ReadOnlyData() }
@@ -78,8 +203,13 @@ var protobuf = encoding.GetCodecV2(grpcproto.Name)
 // Name implements encoding.CodecV2.
 func (codec) Name() string { return grpcproto.Name }
 
-// Marshal implements encoding.CodecV2. No answer holds a map, so its bytes are deterministic.
-func (codec) Marshal(v any) (mem.BufferSlice, error) { return protobuf.Marshal(v) }
+// Marshal implements encoding.CodecV2.
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	if f, ok := v.(frame); ok {
+		return mem.BufferSlice{f.buffer}, nil
+	}
+	return protobuf.Marshal(v)
+}
 
 // Unmarshal implements encoding.CodecV2.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -88,6 +218,9 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return protobuf.Unmarshal(data, v)
 	}
 	f.free() // a second message, which grpc reports when this returns
-	f.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	f.buffer = data.MaterializeToBuffer(buffers)
 	return nil
 }
+
+// errCompressed refuses messages that are compressed: 16 KiB can hold 16 MiB.
+var errCompressed = status.Error(codes.Unimplemented, "compressed messages are not accepted")
