@@ -20,11 +20,17 @@ import (
 // listen serves a server on a loopback port for the length of the test. Its log goes to log.
 func listen(t testing.TB, log io.Writer) (s *server.Server, address string) {
 	t.Helper()
+	return listenWith(t, server.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+}
+
+// listenWith is listen for a server of any configuration.
+func listenWith(t testing.TB, cfg server.Config) (s *server.Server, address string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = server.New(server.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	s = server.New(cfg)
 	go func() { _ = s.Serve(listener) }()
 	t.Cleanup(s.Stop)
 	return s, listener.Addr().String()

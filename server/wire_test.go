@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto"
@@ -77,4 +78,12 @@ func refusalOf(err error) (info *errdetails.ErrorInfo, violations []*errdetails.
 		}
 	}
 	return info, violations
+}
+
+// checkCode checks the status code of an answer.
+func checkCode(t testing.TB, err error, want codes.Code) {
+	t.Helper()
+	if status.Code(err) != want {
+		t.Errorf("answered with %v, want %v", err, want)
+	}
 }

@@ -1,0 +1,269 @@
+package server_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+)
+
+// peer is an HTTP/2 connection that sends any frames, also those that no client would send.
+type peer struct {
+	t    testing.TB
+	conn net.Conn
+
+	writing sync.Mutex // guards what follows, up to the next blank line
+	*http2.Framer
+	headers bytes.Buffer
+	hpack   *hpack.Encoder
+	last    uint32 // stream
+
+	reading  sync.Mutex // guards what follows
+	changed  *sync.Cond
+	answers  map[uint32]*answer
+	settings map[http2.SettingID]uint32
+	goAway   []http2.ErrCode
+	window   int  // how much the connection may still send
+	ended    bool // the connection
+}
+
+// answer is what was received of a stream.
+type answer struct {
+	header map[string]string // and trailer
+	bytes  int               // of data
+	reset  http2.ErrCode
+	ended  bool
+}
+
+// noCode stands for the status of an answer that has none.
+const noCode = codes.Code(99)
+
+// code returns the gRPC status code.
+func (a answer) code() codes.Code {
+	n, err := strconv.Atoi(a.header["grpc-status"])
+	if err != nil {
+		return noCode
+	}
+	return codes.Code(n)
+}
+
+// dialPeer connects and greets the server. Data that it receives uses up the windows that it grants.
+func dialPeer(t testing.TB, address string, settings ...http2.Setting) *peer {
+	t.Helper()
+	conn := dialTCP(t, address)
+	p := &peer{
+		t: t, conn: conn, Framer: http2.NewFramer(conn, conn),
+		answers: make(map[uint32]*answer), settings: make(map[http2.SettingID]uint32), window: 65535,
+	}
+	p.changed = sync.NewCond(&p.reading)
+	p.hpack = hpack.NewEncoder(&p.headers)
+	p.AllowIllegalWrites = true
+	p.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	p.send([]byte(http2.ClientPreface))
+	p.write(func() error { return p.WriteSettings(settings...) })
+	go p.read()
+	return p
+}
+
+// dialTCP returns a connection that is closed when the test ends.
+func dialTCP(t testing.TB, address string) net.Conn {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// send writes bytes. A connection that the server has closed is no error.
+func (p *peer) send(b []byte) {
+	p.write(func() error {
+		_, err := p.conn.Write(b)
+		return err
+	})
+}
+
+// write writes frames.
+func (p *peer) write(f func() error) bool {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	return f() == nil
+}
+
+// block encodes a header list of names and values.
+func (p *peer) block(fields ...string) []byte {
+	p.headers.Reset()
+	for i := 0; i < len(fields); i += 2 {
+		_ = p.hpack.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	return p.headers.Bytes()
+}
+
+// headersOf is the header list of a call.
+func headersOf(path string, more ...string) []string {
+	return append([]string{
+		":method", "POST", ":scheme", "http", ":path", path, ":authority", "test",
+		"content-type", "application/grpc", "te", "trailers",
+	}, more...)
+}
+
+// open begins a stream with a header list and returns its number.
+func (p *peer) open(end bool, fields ...string) uint32 {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	p.last += 2
+	stream := p.last - 1
+	_ = p.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, BlockFragment: p.block(fields...), EndHeaders: true, EndStream: end,
+	})
+	return stream
+}
+
+// data sends at most 64 KiB on a stream, once the connection may.
+func (p *peer) data(stream uint32, end bool, b []byte) {
+	p.reading.Lock()
+	for p.window < len(b) && !p.ended {
+		p.changed.Wait()
+	}
+	p.window -= len(b)
+	p.reading.Unlock()
+	for first := true; first || len(b) > 0; first = false {
+		part := b[:min(len(b), 16<<10)]
+		b = b[len(part):]
+		p.write(func() error { return p.WriteData(stream, end && len(b) == 0, part) })
+	}
+}
+
+// request makes a call and returns the number of its stream.
+func (p *peer) request(method string, message []byte, more ...string) uint32 {
+	stream := p.open(false, headersOf(servicePath+method, more...)...)
+	p.data(stream, true, framed(0, message))
+	return stream
+}
+
+// wait returns the answer of a stream when it is complete, or the connection has ended.
+func (p *peer) wait(stream uint32) answer {
+	p.t.Helper()
+	var a answer
+	eventually(p.t, "the stream or its connection has ended", func() bool {
+		a = p.answer(stream)
+		return a.ended || p.isEnded()
+	})
+	return a
+}
+
+// answer returns what there is of an answer.
+func (p *peer) answer(stream uint32) answer {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	if a := p.answers[stream]; a != nil {
+		return *a
+	}
+	return answer{}
+}
+
+// counted returns how many answers have ended with each status.
+func (p *peer) counted() map[codes.Code]int {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	n := make(map[codes.Code]int)
+	for _, a := range p.answers {
+		if a.ended {
+			n[a.code()]++
+		}
+	}
+	return n
+}
+
+func (p *peer) isEnded() bool {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	return p.ended
+}
+
+// waitForEnd waits until the server has ended the connection, and returns the codes of its GOAWAYs.
+func (p *peer) waitForEnd() []http2.ErrCode {
+	p.t.Helper()
+	eventually(p.t, "the server has closed the connection", p.isEnded)
+	return p.goAway
+}
+
+// close ends the connection, and waits until it is read to its end.
+func (p *peer) close() {
+	p.t.Helper()
+	_ = p.conn.Close()
+	eventually(p.t, "the connection has ended", p.isEnded)
+}
+
+func (p *peer) read() {
+	for {
+		frame, err := p.ReadFrame()
+		p.reading.Lock()
+		if err != nil {
+			p.ended = true
+		} else {
+			p.note(frame)
+		}
+		p.changed.Broadcast()
+		p.reading.Unlock()
+		if err != nil {
+			return
+		}
+		if ping, ok := frame.(*http2.PingFrame); ok && !ping.IsAck() {
+			p.write(func() error { return p.WritePing(true, ping.Data) })
+		}
+	}
+}
+
+// note notes a frame that was received.
+func (p *peer) note(frame http2.Frame) {
+	stream := frame.Header().StreamID
+	if stream != 0 && p.answers[stream] == nil {
+		p.answers[stream] = &answer{header: make(map[string]string)}
+	}
+	a := p.answers[stream]
+	switch f := frame.(type) {
+	case *http2.SettingsFrame:
+		_ = f.ForeachSetting(func(s http2.Setting) error {
+			p.settings[s.ID] = s.Val
+			return nil
+		})
+	case *http2.WindowUpdateFrame:
+		if stream == 0 {
+			p.window += int(f.Increment)
+		}
+	case *http2.GoAwayFrame:
+		p.goAway = append(p.goAway, f.ErrCode)
+	case *http2.MetaHeadersFrame:
+		for _, field := range f.Fields {
+			a.header[field.Name] = field.Value
+		}
+		a.ended = a.ended || f.StreamEnded()
+	case *http2.DataFrame:
+		a.bytes += len(f.Data())
+		a.ended = a.ended || f.StreamEnded()
+	case *http2.RSTStreamFrame:
+		if !a.ended {
+			a.reset, a.ended = f.ErrCode, true
+		}
+	}
+}
+
+// readToEnd returns what a connection still receives.
+func readToEnd(t testing.TB, conn net.Conn) []byte {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	b, err := io.ReadAll(conn)
+	if e, ok := err.(net.Error); ok && e.Timeout() {
+		t.Error("the server keeps the connection open")
+	}
+	return b
+}
