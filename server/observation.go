@@ -76,11 +76,12 @@ func (c Config) observer(log *slog.Logger) *observe.Observer {
 func (c Config) observation(o *observe.Observer) []grpc.ServerOption {
 	options := []grpc.ServerOption{grpc.StatsHandler(o)}
 	if c.Tracing != nil {
-		options = append(options, grpc.StatsHandler(otelgrpc.NewServerHandler(
+		spans := otelgrpc.NewServerHandler(
 			otelgrpc.WithTracerProvider(c.Tracing),
 			otelgrpc.WithMeterProvider(noop.NewMeterProvider()),
 			otelgrpc.WithPropagators(propagation.TraceContext{}),
-		)))
+		)
+		options = append(options, grpc.StatsHandler(observe.Spans{Handler: spans, Observer: o}))
 	}
 	return options
 }
