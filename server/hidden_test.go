@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
@@ -96,7 +97,7 @@ func (w *watch) hides(t *testing.T, err error, logged map[string]any, names ...s
 func (w *watch) hiddenInMetrics(t *testing.T) {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(w.metrics, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	promhttp.HandlerFor(w.metrics, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if answer.Body.Len() < 1000 {
 		t.Errorf("metrics of %d bytes", answer.Body.Len())
 	}

@@ -40,15 +40,14 @@ func eachTextIn(m protoreflect.Message, path string, f func(name string, get fun
 		case field.IsMap():
 			entries := m.Mutable(field).Map()
 			entries.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
-				at := key
-				f(name+" key", func() string { return at.String() }, func(text string) {
-					entries.Clear(at)
-					at = protoreflect.ValueOfString(text).MapKey()
-					entries.Set(at, value)
+				f(name+" key", key.String, func(text string) {
+					entries.Clear(key)
+					key = protoreflect.ValueOfString(text).MapKey()
+					entries.Set(key, value)
 				})
 				if field.MapValue().Kind() == protoreflect.StringKind {
-					f(name+" value", func() string { return entries.Get(at).String() }, func(text string) {
-						entries.Set(at, protoreflect.ValueOfString(text))
+					f(name+" value", func() string { return entries.Get(key).String() }, func(text string) {
+						entries.Set(key, protoreflect.ValueOfString(text))
 					})
 				}
 				return false
@@ -168,16 +167,20 @@ func TestCanaryInAllTexts(t *testing.T) {
 			r.Segments = append(r.Segments, proto.CloneOf(r.GetSegments()[0]))
 			r.Memory.Candidates = append(r.Memory.Candidates, proto.CloneOf(r.GetMemory().GetCandidates()[0]))
 		}), codes.InvalidArgument, ids, nil},
-		"unknown fields": {slices.Concat(valid, []byte{0xfa, 0x3e}, text, nest(slices.Concat([]byte{0xfa, 0x3e}, text), 3, 6)),
-			codes.InvalidArgument, ids, nil}, // for the candidate is empty but for it
+		"unknown fields": {
+			slices.Concat(valid, []byte{0xfa, 0x3e}, text, nest(slices.Concat([]byte{0xfa, 0x3e}, text), 3, 6)),
+			codes.InvalidArgument, ids, nil,
+		}, // for the candidate is empty but for it
 		"unknown fields alone": {slices.Concat(valid, []byte{0xfa, 0x3e}, text), codes.OK, ids, nil},
 		"a wrong type":         {slices.Concat([]byte{0x08, 1}, valid, []byte{0x30, 1}), codes.OK, ids, nil},
 		"truncated":            {append(slices.Clone(valid), 0x0a, 200, 'c', 'a', 'n', 'a', 'r', 'y'), codes.InvalidArgument, nil, nil},
 		"no UTF-8":             {append(slices.Clone(valid), append([]byte{0x0a, 12, 0xff}, canary...)...), codes.InvalidArgument, nil, nil},
 		"nothing but text":     {[]byte(canary), codes.InvalidArgument, nil, nil},
 		"too many":             {append(slices.Clone(valid), nest(bytesOf(10_001, 0x32, 0), 3)...), codes.InvalidArgument, nil, nil},
-		"too large": {append(slices.Clone(valid), []byte(strings.Repeat(canary, 16<<20/len(canary)))...),
-			codes.ResourceExhausted, nil, nil},
+		"too large": {
+			append(slices.Clone(valid), []byte(strings.Repeat(canary, 16<<20/len(canary)))...),
+			codes.ResourceExhausted, nil, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := callBytes(t, conn, "PlanPrompt", test.request)

@@ -88,7 +88,7 @@ func TestConnectionIdle(t *testing.T) {
 
 // Who asks for a sign of life more often than it may is disconnected.
 func TestKeepaliveMinTime(t *testing.T) {
-	ping := func(p *peer) bool { return p.write(func() error { return p.WritePing(false, [8]byte{1}) }) }
+	ping := func(p *peer) { p.write(func() error { return p.WritePing(false, [8]byte{1}) }) }
 	o := observe(t, server.Config{Limits: server.Limits{KeepaliveMinTime: time.Hour}}, false)
 	p := dialPeer(t, o.address)
 	for range 5 {
