@@ -1,6 +1,7 @@
 package load
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,12 +16,14 @@ const (
 	spread     = 8 // connections
 )
 
-// roundTime is how long a round of a comparison takes, and a tenth of how long a rate is held.
+var roundFlag = flag.Duration("round", time.Second, "how long a round of a comparison takes; a rate is held ten times as long")
+
+// roundTime returns how long a round takes.
 func roundTime() time.Duration {
 	if testing.Short() {
 		return 100 * time.Millisecond
 	}
-	return time.Second
+	return *roundFlag
 }
 
 // BenchmarkRatio compares the processor time that a call takes with that of the baseline, in

@@ -2,18 +2,21 @@ package load
 
 import (
 	"context"
+	"flag"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// overloadTime is for how long a server is loaded with twice what it can answer.
+var overloadFlag = flag.Duration("overload", time.Minute, "how long the server is loaded with twice its peak")
+
+// overloadTime returns how long the server is loaded with twice its peak.
 func overloadTime() time.Duration {
 	if testing.Short() {
 		return time.Second
 	}
-	return time.Minute
+	return *overloadFlag
 }
 
 // BenchmarkOverload loads the server with twice its peak at 100 candidates. It reports the latency of
@@ -21,8 +24,9 @@ func overloadTime() time.Duration {
 // server holds during and after.
 func BenchmarkOverload(b *testing.B) {
 	p := start(b, real, "")
-	g := dial(b, p, spread, nil, requestOf(b, 100))
+	request := requestOf(b, 100)
 	for b.Loop() {
+		g := dial(b, p, spread, nil, request)
 		peak := g.peak(b)
 		usual := g.open(b.Context(), 0.7*peak, 10*roundTime())
 		before := p.collect(b)
