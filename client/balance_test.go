@@ -160,14 +160,14 @@ func TestTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := []client.Option{client.WithTLS(test.config), client.WithFailFast(), noPause()}
 			_, err := list(t.Context(), dial(t, []string{listener.Addr().String()}, opts...))
-			failedWith(t, err, test.code)
+			_ = failedWith(t, err, test.code)
 			one, err := client.Dial(listener.Addr().String(), opts...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer one.Close()
 			_, err = list(t.Context(), one)
-			failedWith(t, err, test.code)
+			_ = failedWith(t, err, test.code)
 		})
 	}
 }

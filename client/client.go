@@ -54,7 +54,7 @@ func DialAll(addresses []string, opts ...Option) (*Client, error) {
 		} else if _, _, err := net.SplitHostPort(address); err != nil {
 			return nil, fmt.Errorf("client: %w", err)
 		}
-		if o.credentials.Info().ServerName != "" {
+		if o.serverName != "" {
 			name = "" // of an address it would go before that of the config
 		}
 		state.Addresses = append(state.Addresses, resolver.Address{Addr: address, ServerName: name})

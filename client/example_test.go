@@ -32,7 +32,8 @@ func ExampleDial() {
 
 	c, err := client.Dial(address)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer c.Close()
 
@@ -51,7 +52,8 @@ func ExampleDial() {
 		},
 	}))
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	for _, decision := range answer.GetPlan().GetDecisions() {
 		fmt.Println(decision.GetMemoryId(), decision.GetReason())
@@ -67,7 +69,8 @@ func ExampleClient_PlanPrompt() {
 	defer stop()
 	c, err := client.Dial(address)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer c.Close()
 
@@ -84,7 +87,8 @@ func ExampleClient_PlanPrompt() {
 		MaxChars: client.Limit(2_000),
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(answer.GetPlan().GetPrompt())
 	// Output:
@@ -107,7 +111,8 @@ func ExampleError() {
 	defer stop()
 	c, err := client.Dial(address)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer c.Close()
 
@@ -134,14 +139,16 @@ func ExampleDialAll() {
 
 	c, err := client.DialAll([]string{first, second}, client.WithTimeout(10*time.Second))
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer c.Close()
 
 	for range 4 {
 		answer, err := c.ListTokenizers(context.Background(), &pb.ListTokenizersRequest{})
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		fmt.Println(answer.GetTokenizers()[0].GetName())
 		stopFirst()

@@ -25,19 +25,19 @@ const serverVariable = "PROMPTASSEMBLY_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serverVariable) != "" {
-		os.Exit(serveUntilKilled())
+		serveUntilKilled()
+		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-func serveUntilKilled() int {
+func serveUntilKilled() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 1
+		return
 	}
 	fmt.Println(listener.Addr())
 	_ = server.New(server.Config{Logger: slog.New(slog.DiscardHandler)}).Serve(listener)
-	return 1
 }
 
 // listen returns a listener on a free port for the length of the test.

@@ -28,6 +28,7 @@ type Option func(*options)
 
 type options struct {
 	credentials    credentials.TransportCredentials
+	serverName     string // that all servers have to prove; empty: each its own
 	keepalive      keepalive.ClientParameters
 	dial           []grpc.DialOption
 	timeout        time.Duration
@@ -60,7 +61,12 @@ func newOptions(opts []Option) options {
 // certificate of the client's own. Default: plaintext, for servers on the same machine or behind a
 // mesh.
 func WithTLS(config *tls.Config) Option {
-	return func(o *options) { o.credentials = credentials.NewTLS(config) }
+	return func(o *options) {
+		o.credentials = credentials.NewTLS(config)
+		if config != nil {
+			o.serverName = config.ServerName
+		}
+	}
 }
 
 // WithTimeout sets how long a call may take, all attempts and waits included; an earlier deadline
