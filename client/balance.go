@@ -32,6 +32,7 @@ const suspicion = defaultKeepaliveTime + defaultKeepaliveTimeout
 // servers remembers which addresses did not answer in time lately. gRPC takes a server that hangs
 // for a good one until keepalive finds out.
 type servers struct {
+	several  atomic.Bool // there was more than one to choose from lately
 	mu       sync.Mutex
 	suspects map[string]time.Time // until when
 }
@@ -125,6 +126,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	chosen := candidates[p.turn.Add(1)%uint32(len(candidates))]
 	if r != nil {
 		r.last = chosen.address
+		r.servers.several.Store(len(p.ready) > 1)
 	}
 	return balancer.PickResult{SubConn: chosen.conn}, nil
 }

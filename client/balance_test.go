@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +84,28 @@ func TestSilentServerIsAvoided(t *testing.T) {
 	}
 }
 
+// A call that has little time still has some for another server.
+func TestSilentServerAndAShortDeadline(t *testing.T) {
+	var hangs atomic.Bool
+	_, silent := fakeServer(t, func(ctx context.Context, nth int) (*pb.ListTokenizersResponse, error) {
+		if hangs.Load() {
+			return never(ctx, nth)
+		}
+		return good("silent"), nil
+	})
+	_, a := answering(t, "a")
+	c := dial(t, []string{silent, a})
+	answers(t, c, "silent", "a")
+	hangs.Store(true)
+	for range 4 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if answer, err := list(ctx, c); err != nil || answer.GetUnicodeVersion() != "a" {
+			t.Errorf("got %v, %v", answer, err)
+		}
+		cancel()
+	}
+}
+
 // A server that drains gets no calls from the moment its health says so.
 func TestDrainingServer(t *testing.T) {
 	_, a := answering(t, "a")
@@ -115,7 +138,9 @@ func TestTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	serveFake(t, listener, func(context.Context, int) (*pb.ListTokenizersResponse, error) { return good("u"), nil })
-	for target, want := range map[string]string{a: "a", "localhost:" + port: "a", "dns:///localhost:" + port: "a", "unix:" + socket: "u"} {
+	for target, want := range map[string]string{
+		a: "a", "localhost:" + port: "a", "dns:///localhost:" + port: "a", "unix:" + socket: "u",
+	} {
 		c, err := client.Dial(target)
 		if err != nil {
 			t.Fatal(err)

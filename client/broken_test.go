@@ -1,7 +1,9 @@
 package client_test
 
 import (
+	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -88,5 +90,44 @@ func TestBrokenAnswers(t *testing.T) {
 				t.Errorf("got %v, %v; want it asked again: %v", answer, err, test.again)
 			}
 		})
+	}
+}
+
+// A connection that breaks within a large answer, wherever it does.
+func TestCutWithinALargeAnswer(t *testing.T) {
+	_, address := realServer(t)
+	req := wholeRequest(30, 200_000) // 6 MB
+	for _, after := range []int64{200, 1 << 20, 5 << 20} {
+		listener := listen(t)
+		var cut atomic.Bool
+		go func() {
+			for {
+				near, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				far, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+				if err != nil {
+					return
+				}
+				go func() {
+					_, _ = io.Copy(far, near)
+					_ = far.Close()
+				}()
+				go func() {
+					if cut.CompareAndSwap(false, true) {
+						_, _ = io.CopyN(near, far, after)
+						_ = near.(*net.TCPConn).SetLinger(0) // a reset
+					} else {
+						_, _ = io.Copy(near, far)
+					}
+					_ = near.Close()
+				}()
+			}
+		}()
+		answer, err := dial(t, []string{listener.Addr().String()}).SelectMemory(t.Context(), req)
+		if n := len(answer.GetPlan().GetContext()); err != nil || n < 6_000_000 || !cut.Load() {
+			t.Errorf("cut after %d bytes: a context of %d bytes, %v", after, n, err)
+		}
 	}
 }

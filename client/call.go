@@ -34,6 +34,10 @@ func (c *Client) repeat(ctx context.Context, size int, try try) error {
 	defer cancel()
 	limit := c.options.attemptTimeout
 	limit += time.Duration(float64(limit) * float64(size) / slowBytes)
+	deadline, _ := ctx.Deadline()
+	if c.servers.several.Load() {
+		limit = min(limit, time.Until(deadline)/2)
+	}
 	r := &route{servers: c.servers}
 
 	for n := 1; ; {
@@ -52,10 +56,11 @@ func (c *Client) repeat(ctx context.Context, size int, try try) error {
 			limit *= 2
 		}
 		pause, again := failure.pause(n)
-		if deadline, _ := ctx.Deadline(); !again || time.Until(deadline) <= pause {
+		if !again || time.Until(deadline) <= pause {
 			return failure
 		}
-		if failure.sent || c.options.failFast || !failure.late() { // else it has only waited for a server
+		onlyWaited := failure.late() && !failure.sent && !c.options.failFast
+		if !onlyWaited {
 			if n == c.options.attempts || !c.budget.take() {
 				return failure
 			}
@@ -63,9 +68,9 @@ func (c *Client) repeat(ctx context.Context, size int, try try) error {
 		}
 		r.failed = append(r.failed, r.last)
 		if c.options.sleep(ctx, pause); ctx.Err() != nil {
-			failure = newError(ctx, ctx.Err())
-			failure.Attempts = n - 1
-			return failure
+			ended := newError(ctx, ctx.Err())
+			ended.Attempts = failure.Attempts
+			return ended
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,9 +68,10 @@ func TestBudget(t *testing.T) {
 
 // Every five answers put a repeat back.
 func TestAnswersRefillTheBudget(t *testing.T) {
-	broken := true
+	var broken atomic.Bool
+	broken.Store(true)
 	f, address := fakeServer(t, func(ctx context.Context, nth int) (*pb.ListTokenizersResponse, error) {
-		if broken {
+		if broken.Load() {
 			return unavailable(ctx, nth)
 		}
 		return good("now"), nil
@@ -78,13 +80,13 @@ func TestAnswersRefillTheBudget(t *testing.T) {
 	for range 200 {
 		_, _ = list(t.Context(), c)
 	}
-	broken = false
+	broken.Store(false)
 	for range 500 {
 		if _, err := list(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	broken = true
+	broken.Store(true)
 	before := len(f.calls)
 	for range 100 {
 		_, _ = list(t.Context(), c)

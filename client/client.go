@@ -67,7 +67,9 @@ func DialAll(addresses []string, opts ...Option) (*Client, error) {
 // connectBackoff is how long a server that cannot be reached is left alone. gRPC's own two minutes
 // are longer than a call waits.
 var connectBackoff = grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+	Backoff: backoff.Config{
+		BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second,
+	},
 	MinConnectTimeout: 5 * time.Second,
 }
 

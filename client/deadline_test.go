@@ -16,22 +16,25 @@ import (
 // An attempt that is not answered gives way to the next, whose time is twice as long, and the last
 // has what is left.
 func TestSlowAttempts(t *testing.T) {
-	var limits []time.Duration
+	limits := make(chan time.Duration, 4)
 	_, address := fakeServer(t, func(ctx context.Context, nth int) (*pb.ListTokenizersResponse, error) {
 		deadline, _ := ctx.Deadline()
-		limits = append(limits, time.Until(deadline))
+		limits <- time.Until(deadline)
 		if nth < 4 {
 			return never(ctx, nth)
 		}
 		return good("fourth"), nil
 	})
-	answer, err := list(t.Context(), dial(t, []string{address}, noPause(), client.WithAttempts(4), client.WithAttemptTimeout(200*time.Millisecond)))
+	c := dial(t, []string{address}, noPause(), client.WithAttempts(4), client.WithAttemptTimeout(200*time.Millisecond))
+	answer, err := list(t.Context(), c)
 	if err != nil || answer.GetUnicodeVersion() != "fourth" {
 		t.Fatalf("got %v, %v", answer, err)
 	}
-	for i, most := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 30 * time.Second} {
-		if limits[i] > most || limits[i] < most/2 {
-			t.Errorf("attempt %d has %s, want just under %s", i+1, limits[i], most)
+	for i, most := range []time.Duration{
+		200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 30 * time.Second,
+	} {
+		if limit := <-limits; limit > most || limit < most/2 {
+			t.Errorf("attempt %d has %s, want just under %s", i+1, limit, most)
 		}
 	}
 }

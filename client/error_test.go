@@ -49,8 +49,10 @@ func TestRefusals(t *testing.T) {
 		MaxChars: client.Limit(3),
 	})
 	refused = failedWith(t, err, codes.FailedPrecondition)
-	if want := map[string]string{"needed": "10", "limit": "3", "unit": "chars", "segments": "mode", "segment_count": "1"}; !reflect.DeepEqual(refused.Metadata, want) ||
-		refused.Reason != pb.ErrorReason_ERROR_REASON_REQUIRED_SEGMENTS_EXCEED_BUDGET || refused.Violations != nil || refused.ViolationCount != 0 {
+	want := map[string]string{"needed": "10", "limit": "3", "unit": "chars", "segments": "mode", "segment_count": "1"}
+	if !reflect.DeepEqual(refused.Metadata, want) ||
+		refused.Reason != pb.ErrorReason_ERROR_REASON_REQUIRED_SEGMENTS_EXCEED_BUDGET ||
+		refused.Violations != nil || refused.ViolationCount != 0 {
 		t.Errorf("got %+v", refused)
 	}
 	if want := "FAILED_PRECONDITION (REQUIRED_SEGMENTS_EXCEED_BUDGET): the required segments alone exceed a budget"; err.Error() != want {
@@ -66,7 +68,8 @@ func TestOtherDomains(t *testing.T) {
 			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "f"}}})
 	})
 	_, err := list(t.Context(), dial(t, []string{address}))
-	if got := failedWith(t, err, codes.InvalidArgument); got.Reason != 0 || got.Metadata != nil || got.Violations != nil || got.ViolationCount != 0 {
+	if got := failedWith(t, err, codes.InvalidArgument); got.Reason != 0 || got.Metadata != nil ||
+		got.Violations != nil || got.ViolationCount != 0 {
 		t.Errorf("got %+v", got)
 	}
 	if want := "INVALID_ARGUMENT: x"; err.Error() != want {
@@ -79,7 +82,8 @@ func TestRetryAfter(t *testing.T) {
 		return nil, failure(codes.ResourceExhausted, "busy", reason("OVERLOADED"), retryAfter(1500*time.Millisecond))
 	})
 	_, err := list(t.Context(), dial(t, []string{address}, client.WithAttempts(1)))
-	if got := failedWith(t, err, codes.ResourceExhausted); got.RetryAfter != 1500*time.Millisecond || got.Reason != pb.ErrorReason_ERROR_REASON_OVERLOADED {
+	if got := failedWith(t, err, codes.ResourceExhausted); got.RetryAfter != 1500*time.Millisecond ||
+		got.Reason != pb.ErrorReason_ERROR_REASON_OVERLOADED {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -87,7 +91,8 @@ func TestRetryAfter(t *testing.T) {
 // Text that is no UTF-8 cannot be sent, and is not quoted.
 func TestTextThatCannotBeSent(t *testing.T) {
 	_, address := realServer(t)
-	_, err := dial(t, []string{address}).SelectMemory(t.Context(), client.SelectRequest("u", []client.Memory{{ID: "m", Text: "likes tea\xFF"}}))
+	req := client.SelectRequest("u", []client.Memory{{ID: "m", Text: "likes tea\xFF"}})
+	_, err := dial(t, []string{address}).SelectMemory(t.Context(), req)
 	if got := failedWith(t, err, codes.Internal); got.Attempts != 1 || strings.Contains(err.Error(), "tea") {
 		t.Errorf("got %+v", got)
 	}

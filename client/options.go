@@ -76,8 +76,9 @@ func WithTimeout(d time.Duration) Option {
 }
 
 // WithAttemptTimeout sets how long a call waits for one server, before it asks the next. It grows
-// with the request, to twice as much at 16 MiB, and doubles each time that it has passed; the last
-// attempt may take what is left of the call's time. Default 5 s.
+// with the request, to twice as much at 16 MiB, and doubles each time that it has passed. Where there
+// are several servers the first attempt takes at most half of the call's time; the last may take
+// what is left of it. Default 5 s.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) { o.attemptTimeout = positive(d, defaultAttemptTimeout) }
 }
