@@ -40,14 +40,15 @@ func (c *Client) repeat(ctx context.Context, size int, try try) error {
 	}
 	r := &route{servers: c.servers}
 
-	for n := 1; ; {
-		failure := c.attempt(ctx, try, r, limit, n == c.options.attempts)
+	sent, counted := 0, 1 // attempts: sent, and counted with the one to come
+	for pauses := 1; ; pauses++ {
+		failure := c.attempt(ctx, try, r, limit, counted == c.options.attempts)
 		if failure == nil {
 			c.servers.answered(r.last)
 			c.budget.answered()
 			return nil
 		}
-		failure.Attempts = n
+		failure.Attempts = sent + 1
 		if ctx.Err() != nil || !failure.transient() {
 			return failure
 		}
@@ -55,16 +56,19 @@ func (c *Client) repeat(ctx context.Context, size int, try try) error {
 			c.servers.suspect(r.last)
 			limit *= 2
 		}
-		pause, again := failure.pause(n)
+		pause, again := failure.pause(pauses)
 		if !again || time.Until(deadline) <= pause {
 			return failure
 		}
 		onlyWaited := failure.late() && !failure.sent && !c.options.failFast
 		if !onlyWaited {
-			if n == c.options.attempts || !c.budget.take() {
+			sent++
+		}
+		if !onlyWaited && (!failure.overloaded() || c.options.attempts == 1) { // both cost a server nothing
+			if counted == c.options.attempts || !c.budget.take() {
 				return failure
 			}
-			n++
+			counted++
 		}
 		r.failed = append(r.failed, r.last)
 		if c.options.sleep(ctx, pause); ctx.Err() != nil {

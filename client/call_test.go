@@ -138,3 +138,24 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// A server that has no room is asked again for as long as the call may take.
+func TestOverloadedForLong(t *testing.T) {
+	f, address := fakeServer(t, func(_ context.Context, nth int) (*pb.ListTokenizersResponse, error) {
+		if nth <= 700 { // more than the attempts, and than the budget
+			return nil, failure(codes.ResourceExhausted, "x", reason("OVERLOADED"))
+		}
+		return good("at last"), nil
+	})
+	answer, err := list(t.Context(), dial(t, []string{address}, noPause()))
+	if err != nil || answer.GetUnicodeVersion() != "at last" {
+		t.Errorf("after %d calls: %v, %v", len(f.calls), answer, err)
+	}
+	_, address = fakeServer(t, func(context.Context, int) (*pb.ListTokenizersResponse, error) {
+		return nil, failure(codes.ResourceExhausted, "x", reason("OVERLOADED"))
+	})
+	_, err = list(t.Context(), dial(t, []string{address}, client.WithTimeout(300*time.Millisecond)))
+	if got := failedWith(t, err, codes.ResourceExhausted); got.Attempts < 2 {
+		t.Errorf("%d attempts, want several", got.Attempts)
+	}
+}

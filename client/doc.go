@@ -29,7 +29,9 @@
 // A refusal of the request is final and comes back at once. So does every failure once the deadline
 // of the call has passed (30 seconds, or that of its context if it is earlier) or its attempts are
 // used up. All calls of a client share a budget of repeats, so that they do not add to an outage: of
-// 500, refilled by 10 a second and by one for every five calls that are answered.
+// 500, refilled by 10 a second and by one for every five calls that are answered. Calls that a server
+// refuses as overloaded cost it next to nothing, and are repeated, at growing intervals, until the
+// deadline.
 //
 // What a call fails with is an [*Error]. status.FromError sees through it, and so does errors.Is
 // with context.DeadlineExceeded and context.Canceled.

@@ -83,7 +83,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) { o.attemptTimeout = positive(d, defaultAttemptTimeout) }
 }
 
-// WithAttempts sets how many times a call is sent at most; 1 turns repeats off. Default 5.
+// WithAttempts sets how many times a call is sent at most; 1 turns repeats off. What a server refuses
+// as OVERLOADED is not counted, unless n is 1. Default 5.
 func WithAttempts(n int) Option {
 	return func(o *options) { o.attempts = positive(n, defaultAttempts) }
 }

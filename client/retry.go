@@ -27,10 +27,11 @@ const brokenOff = "stream terminated by RST_STREAM"
 // transient reports whether the same call may be answered if it is made again. The context of the
 // call has not ended.
 func (e *Error) transient() bool {
+	if e.overloaded() {
+		return true
+	}
 	if e.refusal {
 		switch e.Reason {
-		case pb.ErrorReason_ERROR_REASON_OVERLOADED:
-			return e.Code == codes.ResourceExhausted
 		case pb.ErrorReason_ERROR_REASON_AUDIT_UNAVAILABLE, pb.ErrorReason_ERROR_REASON_TOKEN_COUNTER_FAILED:
 			return e.Code == codes.Unavailable
 		default:
@@ -52,11 +53,16 @@ func (e *Error) transient() bool {
 	}
 }
 
+// overloaded reports whether the server had no room for the call. It says when to come back.
+func (e *Error) overloaded() bool {
+	return e.refusal && e.Code == codes.ResourceExhausted && e.Reason == pb.ErrorReason_ERROR_REASON_OVERLOADED
+}
+
 // late reports whether no answer came in the time of the attempt. The context of the call has not
 // ended.
 func (e *Error) late() bool { return e.Code == codes.DeadlineExceeded }
 
-// pause returns how long to wait after the nth attempt: what the server asks for, and a random time
+// pause returns how long to wait the nth time: what the server asks for, and a random time
 // more, so that callers who were turned away together do not come back together. It is false if the
 // server wants no repetition.
 func (e *Error) pause(n int) (time.Duration, bool) {

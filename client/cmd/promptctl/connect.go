@@ -60,7 +60,10 @@ func (s *service) connect(cmd *cobra.Command) (*client.Client, func(), error) {
 	}
 
 	listener := bufconn.Listen(1 << 20)
-	srv := server.New(server.Config{Logger: slog.New(slog.DiscardHandler)})
+	srv := server.New(server.Config{Logger: slog.New(slog.DiscardHandler), Limits: server.Limits{
+		InFlightBytes: 1 << 30, BufferedBytes: 1 << 30, CallerShare: 1, // its only caller paces itself
+		CallTimeout: s.timeout,
+	}})
 	go func() { _ = srv.Serve(listener) }() // ends with Stop; a failure before shows in every call
 	api, err := client.Dial("passthrough:///in-process", append(options, client.WithDialOptions(
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })))...)

@@ -23,7 +23,7 @@ func overloadTime() time.Duration {
 // what is answered, also as a ratio to that at 70 % load, how fast the rest is refused, and what the
 // server holds during and after.
 func BenchmarkOverload(b *testing.B) {
-	p := start(b, real, "")
+	p := start(b, whole, "")
 	request := requestOf(b, 100)
 	for b.Loop() {
 		g := dial(b, p, spread, nil, request)
@@ -60,7 +60,7 @@ func BenchmarkOverload(b *testing.B) {
 // BenchmarkFlood has one caller that makes calls at a tenth of the peak, first alone and then beside
 // one that makes them at twice the peak, and reports the ratio of its latencies.
 func BenchmarkFlood(b *testing.B) {
-	p := start(b, real, "")
+	p := start(b, whole, "")
 	request := requestOf(b, 100)
 	g := dial(b, p, spread, nil, request)
 	caller, flooder := dial(b, p, 1, nil, request), dial(b, p, 1, nil, request)
