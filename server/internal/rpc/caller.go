@@ -19,14 +19,19 @@ type caller struct {
 	expected atomic.Int64
 }
 
-// unreadBytes is what a caller's first call is charged for until its size is known: half of what a
-// stream may receive before somebody reads it.
-const unreadBytes = 32 << 10
+// The least and the most that a call is charged for until its size is known. The least is half of
+// what a stream may receive before somebody reads it. The most keeps one large call from being in the
+// way of many small ones that follow.
+const (
+	leastExpected = 32 << 10
+	mostExpected  = 256 << 10
+)
 
 // learn takes the size of a call into account for those to come.
 func (c *caller) learn(size int64) {
 	expected := c.expected.Load()
-	c.expected.Store(max(unreadBytes, expected+(size-expected)/8)) // another call's size may be lost
+	size = min(size, mostExpected)
+	c.expected.Store(max(leastExpected, expected+(size-expected)/8)) // another call's size may be lost
 }
 
 type callerKey struct{}
@@ -41,7 +46,7 @@ type callers struct {
 // TagConn implements stats.Handler.
 func (c callers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
 	caller := &caller{inFlight: c.inFlight.Open(), buffered: c.buffered.Open()}
-	caller.learn(unreadBytes)
+	caller.learn(leastExpected)
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
