@@ -88,10 +88,10 @@ func TestReadinessIsHealth(t *testing.T) {
 		healthpb.HealthCheckResponse_UNKNOWN:     "not ready: health is UNKNOWN\n",
 	} {
 		s.health.SetServingStatus("", status)
-		if answer, body := get(t, http1(t), "GET", "http://"+s.address+"/readyz"); answer.StatusCode != 503 || body != want {
+		if answer, body := get(t, http1(t), "GET", "http://"+s.address+"/readyz"); answer.StatusCode != http.StatusServiceUnavailable || body != want {
 			t.Errorf("%v: %d with %q, want 503 with %q", status, answer.StatusCode, body, want)
 		}
-		if answer, _ := get(t, http1(t), "GET", "http://"+s.address+"/livez"); answer.StatusCode != 200 {
+		if answer, _ := get(t, http1(t), "GET", "http://"+s.address+"/livez"); answer.StatusCode != http.StatusOK {
 			t.Errorf("%v: livez %d, want 200", status, answer.StatusCode)
 		}
 	}

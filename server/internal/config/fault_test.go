@@ -32,26 +32,26 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"log.calls", "yes", `must be true or false`},
 		{"log.scope", "", `"": must be hashed, plain or omitted`},
 		{"log.scope_key", strings.Repeat("x", 4097), "must be text of at most 4096 bytes"},
-		{"drain.wait", "-1s", `"-1s": must be a duration from 0s to 1h, such as 90s or 1m30s`},
-		{"drain.timeout", "soon", `"soon": must be a duration from 0s to 24h`},
+		{"drain.wait", "-1s", `"-1s": must be a duration of 0s to 1h, such as 1m30s`},
+		{"drain.timeout", "soon", `"soon": must be a duration of 0s to 24h`},
 		{"drain.timeout", "20", "must be a duration"},
-		{"limits.message_bytes", "16385KiB", `"16385KiB": must be bytes from 1KiB to 16MiB, such as 8MiB`},
-		{"limits.message_bytes", "16MB", "must be bytes from"},
-		{"limits.message_bytes", "1.5MiB", "must be bytes from"},
-		{"limits.message_bytes", "-1", "must be bytes from"},
-		{"limits.message_bytes", "0", "must be bytes from"},
-		{"limits.in_flight_bytes", "9223372036854775807TiB", "must be bytes from 1MiB to 1TiB"},
-		{"limits.streams", "0", `"0": must be a whole number from 1 to 4294967295`},
+		{"limits.message_bytes", "16385KiB", `"16385KiB": must be bytes, 1KiB to 16MiB, such as 8MiB`},
+		{"limits.message_bytes", "16MB", "must be bytes, "},
+		{"limits.message_bytes", "1.5MiB", "must be bytes, "},
+		{"limits.message_bytes", "-1", "must be bytes, "},
+		{"limits.message_bytes", "0", "must be bytes, "},
+		{"limits.in_flight_bytes", "9223372036854775807TiB", "must be bytes, 1MiB to 1TiB"},
+		{"limits.streams", "0", `"0": must be a whole number, 1 to 4294967295`},
 		{"limits.streams", "4294967296", "must be a whole number"},
 		{"limits.streams", "1e3", "must be a whole number"},
-		{"limits.caller_share", "0", `"0": must be a number above 0 and at most 1`},
+		{"limits.caller_share", "0", `"0": must be a number above 0, at most 1`},
 		{"limits.caller_share", "1.01", "must be a number above 0"},
 		{"limits.caller_share", "NaN", "must be a number above 0"},
 		{"limits.caller_share", "50%", "must be a number above 0"},
-		{"limits.connection_age", "0s", "must be a duration from 1ms to 8760h"},
-		{"keepalive.time", "999ms", "must be a duration from 1s to 24h"},
-		{"memory.gc_percent", "0", "must be a whole number from 1 to 10000"},
-		{"memory.limit", "off", "must be bytes from 16MiB to 16TiB"},
+		{"limits.connection_age", "0s", "must be a duration of 1ms to 8760h"},
+		{"keepalive.time", "999ms", "must be a duration of 1s to 24h"},
+		{"memory.gc_percent", "0", "must be a whole number, 1 to 10000"},
+		{"memory.limit", "off", "must be bytes, 16MiB to 16TiB"},
 	} {
 		t.Run(test.key+"="+test.value[:min(len(test.value), 30)], func(t *testing.T) {
 			flag := strings.NewReplacer(".", "-", "_", "-").Replace(test.key)
@@ -155,11 +155,11 @@ func TestAllFaultsTogether(t *testing.T) {
 	})
 	want := `the configuration is wrong:
   listen (FILE:1): "0.0.0.0:1" is not a loopback address: callers are not authenticated, and whoever reaches the port may assert any authority; must be host:port on loopback, or unix:/path
-  limits.streams (FILE:3): is text; must be a whole number from 1 to 4294967295
+  limits.streams (FILE:3): is text; must be a whole number, 1 to 4294967295
   limits.color (FILE:4): there is no such key; there are message_bytes, streams, header_bytes, in_flight_bytes, caller_share, receive_timeout, handshake_timeout, connection_age, connection_age_grace, connection_idle
   PROMPTD_COLOR (environment): there is no such variable; the nearest is PROMPTD_CONFIG
   log.level (PROMPTD_LOG_LEVEL): "loud": must be debug, info, warn or error
-  drain.wait (--drain-wait): "2h": must be a duration from 0s to 1h, such as 90s or 1m30s`
+  drain.wait (--drain-wait): "2h": must be a duration of 0s to 1h, such as 1m30s`
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -23,7 +23,7 @@ type Key struct {
 	Computed string
 	// Min and Max bound a duration (in nanoseconds), a size (in bytes) and a count; both are allowed.
 	Min, Max int64
-	// Choices are the values of a choice.
+	// Choices are the values of a Choice, at least two.
 	Choices []string
 	// Help is one line, without the default and the range.
 	Help string
@@ -58,7 +58,7 @@ func Keys() []Key {
 		choice("log.level", "info", "least severe level that is logged", "debug", "info", "warn", "error"),
 		{Name: "log.calls", Kind: Bool, Default: "true", Help: "log a record of each call, without memory or segment text"},
 		choice("log.scope", "hashed", "how such a record shows the user scope", "hashed", "plain", "omitted"),
-		{Name: "log.scope_key", Kind: Secret, Help: "key of the scope's hash, without which a scope can be guessed from it; set it by the file or the environment, as flags show in process lists"},
+		{Name: "log.scope_key", Kind: Secret, Help: "key of the scope's hash (HMAC-SHA-256), so that no scope can be guessed from it; not for a flag, which process lists show"},
 		duration("drain.wait", 0, 0, time.Hour, "time between NOT_SERVING and refusing new calls, after SIGTERM or SIGINT"),
 		duration("drain.timeout", 20*time.Second, 0, day, "how long calls in flight may take after that"),
 

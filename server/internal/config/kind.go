@@ -34,8 +34,8 @@ func (k Key) Placeholder() string {
 	}[k.Kind]
 }
 
-// Allowed says what values the key takes, with unit and range.
-func (k Key) Allowed() string {
+// Range says in short, for help, what values the key takes.
+func (k Key) Range() string {
 	switch k.Kind {
 	case Address:
 		if k.Name == "listen" {
@@ -48,15 +48,35 @@ func (k Key) Allowed() string {
 		return fmt.Sprintf("text of at most %d bytes", maxSecretBytes)
 	case Bool:
 		return "true or false"
-	case Duration:
-		return fmt.Sprintf("a duration from %s to %s, such as 90s or 1m30s", formatDuration(time.Duration(k.Min)), formatDuration(time.Duration(k.Max)))
-	case Size:
-		return fmt.Sprintf("bytes from %s to %s, such as 8MiB", formatSize(k.Min), formatSize(k.Max))
-	case Count:
-		return fmt.Sprintf("a whole number from %d to %d", k.Min, k.Max)
+	case Fraction:
+		return "above 0, at most 1"
 	default:
-		return "a number above 0 and at most 1"
+		return k.format(k.typed(k.Min)) + " to " + k.format(k.typed(k.Max))
 	}
+}
+
+// Allowed says what values the key takes, with their unit.
+func (k Key) Allowed() string {
+	switch k.Kind {
+	case Duration:
+		return "a duration of " + k.Range() + ", such as 1m30s"
+	case Size:
+		return "bytes, " + k.Range() + ", such as 8MiB"
+	case Count:
+		return "a whole number, " + k.Range()
+	case Fraction:
+		return "a number " + k.Range()
+	default:
+		return k.Range()
+	}
+}
+
+// typed returns a bound as a value of the kind's Go type.
+func (k Key) typed(bound int64) any {
+	if k.Kind == Duration {
+		return time.Duration(bound)
+	}
+	return bound
 }
 
 // maxSecretBytes bounds a secret: whoever names a file by mistake should hear of it.
