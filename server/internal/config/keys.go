@@ -65,10 +65,13 @@ func Keys() []Key {
 		size("limits.message_bytes", int64(d.MessageBytes), 1<<10, server.MaxMessageBytes, "largest request"),
 		count("limits.streams", int64(d.Streams), 1, math.MaxUint32, "calls that a connection may have open"),
 		size("limits.header_bytes", int64(d.HeaderBytes), 1<<10, 16<<20, "largest header list"),
-		computed("16MiB a processor, at least 32MiB", size("limits.in_flight_bytes", d.InFlightBytes, 1<<20, 1<<40,
-			"memory of all calls in flight, as estimated; calls beyond it are refused")),
-		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of that which the calls of one connection may take"},
-		duration("limits.receive_timeout", d.ReceiveTimeout, time.Millisecond, day, "how long a request may take to arrive"),
+		computed("8MiB a processor", size("limits.in_flight_bytes", d.InFlightBytes, 1<<20, 1<<40,
+			"memory of the calls that are received and answered at the same time, as estimated; calls beyond it are refused")),
+		size("limits.buffered_bytes", d.BufferedBytes, 1<<20, 1<<40,
+			"memory of answers until they are read, and of requests that arrive slowly; calls beyond it are refused"),
+		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of either that the calls of one connection may take"},
+		duration("limits.call_timeout", d.CallTimeout, time.Millisecond, day, "how long a call may take, from its headers to its answer"),
+		count("limits.connections", int64(d.Connections), 1, math.MaxInt32, "open connections; further ones wait to be accepted"),
 		duration("limits.handshake_timeout", d.HandshakeTimeout, time.Millisecond, day, "how long a connection may take to be set up"),
 		duration("limits.connection_age", d.ConnectionAge, time.Millisecond, 365*day, "after which time a connection is asked to end"),
 		duration("limits.connection_age_grace", d.ConnectionAgeGrace, time.Millisecond, day, "how long its calls may go on after that"),
@@ -79,14 +82,14 @@ func Keys() []Key {
 		duration("keepalive.min_time", d.KeepaliveMinTime, time.Millisecond, day, "how often a client may ask for one; who asks more often is disconnected"),
 
 		count("memory.gc_percent", 400, 1, 10_000, "growth of the heap between garbage collections, in percent; GOGC wins over it"),
-		computed("4 × limits.in_flight_bytes + 256MiB", size("memory.limit", memoryLimit(d.InFlightBytes), 16<<20, 1<<44,
+		computed("4 × limits.in_flight_bytes + limits.buffered_bytes + 128MiB", size("memory.limit", memoryLimit(d.InFlightBytes, d.BufferedBytes), 16<<20, 1<<44,
 			"soft limit of the process's memory; GOMEMLIMIT wins over it")),
 	}
 }
 
 // memoryLimit is the default of memory.limit: a call in flight takes a few times what it is estimated
 // at until its garbage is collected, and the rest is for the process itself.
-func memoryLimit(inFlightBytes int64) int64 { return 4*inFlightBytes + 256<<20 }
+func memoryLimit(inFlight, buffered int64) int64 { return 4*inFlight + buffered + 128<<20 }
 
 // computed returns key with an account of how its default comes about.
 func computed(how string, key Key) Key {

@@ -22,10 +22,10 @@ func TestDefaults(t *testing.T) {
 	want := config.Config{
 		Listen:      "127.0.0.1:50051",
 		AdminListen: "127.0.0.1:50052",
-		CallLog:     server.CallLog{ScopeKey: []byte{}},
+		CallLog:     server.CallLog{On: true, ScopeKey: []byte{}},
 		Drain:       config.Drain{Timeout: 20 * time.Second},
 		Limits:      server.DefaultLimits(),
-		Memory:      config.Memory{GCPercent: 400, Limit: 4*server.DefaultLimits().InFlightBytes + 256<<20},
+		Memory:      config.Memory{GCPercent: 400, Limit: 4*server.DefaultLimits().InFlightBytes + 384<<20},
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -48,12 +48,12 @@ func TestEveryKey(t *testing.T) {
 		Listen: "[::1]:1",
 		Log:    config.Log{JSON: true, Level: slog.LevelWarn},
 		CallLog: server.CallLog{
-			Off: true, Scope: server.ScopeOmitted, ScopeKey: []byte("0123 ünïcode"),
+			Scope: server.ScopeOmitted, ScopeKey: []byte("0123 ünïcode"),
 		},
 		Drain: config.Drain{Wait: 5 * time.Second, Timeout: 90 * time.Second},
 		Limits: server.Limits{
 			MessageBytes: 1 << 20, Streams: 4294967295, HeaderBytes: 32 << 10, InFlightBytes: 3 << 30, CallerShare: 1,
-			ReceiveTimeout: time.Second, HandshakeTimeout: 2 * time.Second, ConnectionAge: 3 * time.Hour,
+			BufferedBytes: 5 << 20, CallTimeout: time.Second, Connections: 77, HandshakeTimeout: 2 * time.Second, ConnectionAge: 3 * time.Hour,
 			ConnectionAgeGrace: 4 * time.Second, ConnectionIdle: 5 * time.Second,
 			KeepaliveTime: 6 * time.Second, KeepaliveTimeout: 7 * time.Second, KeepaliveMinTime: 8 * time.Millisecond,
 		},
@@ -86,7 +86,9 @@ limits:
   header_bytes: 32KiB
   in_flight_bytes: 3GiB
   caller_share: 1
-  receive_timeout: 1s
+  buffered_bytes: 5MiB
+  call_timeout: 1s
+  connections: 77
   handshake_timeout: 2s
   connection_age: 3h
   connection_age_grace: 4s
@@ -135,12 +137,12 @@ func TestFileOfTheFlag(t *testing.T) {
 }
 
 func TestMemoryLimitFollowsTheCalls(t *testing.T) {
-	cfg, settings, err := config.Load(config.Sources{Environ: []string{"PROMPTD_LIMITS_IN_FLIGHT_BYTES=64MiB"}})
+	cfg, settings, err := config.Load(config.Sources{Environ: []string{"PROMPTD_LIMITS_IN_FLIGHT_BYTES=64MiB", "PROMPTD_LIMITS_BUFFERED_BYTES=32MiB"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := find(t, settings, "memory.limit"); cfg.Memory.Limit != 512<<20 || got.Value != "512MiB" || got.Origin != "default" {
-		t.Errorf("%d, which is %s from %s, want 512MiB by default", cfg.Memory.Limit, got.Value, got.Origin)
+	if got := find(t, settings, "memory.limit"); cfg.Memory.Limit != 416<<20 || got.Value != "416MiB" || got.Origin != "default" {
+		t.Errorf("%d, which is %s from %s, want 416MiB by default", cfg.Memory.Limit, got.Value, got.Origin)
 	}
 }
 

@@ -29,8 +29,10 @@ limits.message_bytes         16MiB        default
 limits.streams               128          default
 limits.header_bytes          64KiB        default
 limits.in_flight_bytes       64MiB        --limits-in-flight-bytes
+limits.buffered_bytes        256MiB       default
 limits.caller_share          0.5          default
-limits.receive_timeout       30s          default
+limits.call_timeout          30s          default
+limits.connections           4096         default
 limits.handshake_timeout     10s          default
 limits.connection_age        30m          default
 limits.connection_age_grace  1m           default
@@ -39,7 +41,7 @@ keepalive.time               1m           default
 keepalive.timeout            20s          default
 keepalive.min_time           10s          default
 memory.gc_percent            off          GOGC
-memory.limit                 512MiB       default
+memory.limit                 640MiB       default
 `
 	if diff := cmp.Diff(want, string(bytes.ReplaceAll(text, []byte(path), []byte("FILE")))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
