@@ -5,11 +5,13 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	middleware "github.com/grpc-ecosystem/go-grpc-middleware/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -49,8 +51,9 @@ type Config struct {
 // every health watch.
 type Server struct {
 	*grpc.Server
-	health     *health.Server
-	endWatches context.CancelFunc
+	health      *health.Server
+	endWatches  context.CancelFunc
+	connections int
 }
 
 // New returns a server. The caller serves listeners with it, and stops it with Stop or Drain. It
@@ -85,13 +88,23 @@ func New(cfg Config) *Server {
 		options = append(options, grpc.Creds(cfg.Credentials))
 	}
 	options = append(options, cfg.Options...)
-	s := &Server{Server: grpc.NewServer(options...), health: health.NewServer(), endWatches: endWatches}
+	s := &Server{
+		Server:      grpc.NewServer(options...),
+		health:      health.NewServer(),
+		endWatches:  endWatches,
+		connections: limits.Connections,
+	}
 	service.Register(s.Server)
 	healthpb.RegisterHealthServer(s.Server, s.health)
 	s.health.SetServingStatus(pb.PromptAssemblyService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	reflection.Register(s.Server)
 	observer.Know(s.GetServiceInfo())
 	return s
+}
+
+// Serve accepts connections until the server is stopped, and then returns nil. It closes the listener.
+func (s *Server) Serve(listener net.Listener) error {
+	return s.Server.Serve(netutil.LimitListener(listener, s.connections))
 }
 
 // unknownMethod answers calls of methods that there are not, so that they are counted, too.

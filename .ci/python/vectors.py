@@ -26,8 +26,9 @@ class Mismatch(Exception):
 
 
 def start(promptd):
-    """Starts the server on a free port; returns the process and its address."""
-    process = subprocess.Popen([promptd, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+    """Starts the server on a free port, with a log that fills no pipe; returns the process and its address."""
+    args = [promptd, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--log-calls=false"]
+    process = subprocess.Popen(args, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         if found := re.search(r"msg=serving address=(\S+)", line):
             return process, found[1]

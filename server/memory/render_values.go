@@ -1,6 +1,9 @@
 package memory
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // appendScore appends a score from 0 to 1, rounded to four decimals, without trailing zeros.
 func appendScore(dst []byte, score float64) []byte {
@@ -55,7 +58,7 @@ func tenThousandths(score float64) uint32 {
 
 // appendInstant appends RFC 3339 in UTC, with a fraction only where it is not zero.
 func appendInstant(dst []byte, i Instant) []byte {
-	return i.utc().AppendFormat(dst, "2006-01-02T15:04:05.999999999Z")
+	return i.utc().AppendFormat(dst, time.RFC3339Nano)
 }
 
 func instantChars(i Instant) int {

@@ -8,9 +8,10 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/promptassembly/promptassembly/client"
 )
 
 // callCommand is `promptctl select` or `promptctl plan`.
@@ -78,11 +79,11 @@ func (c *callCommand) run(cmd *cobra.Command, args []string) error {
 	if c.jsonl && c.output.value == "table" {
 		return usageError{errors.New("--jsonl answers in JSON: it cannot go with -o table")}
 	}
-	conn, closeConn, err := c.service.connect(cmd)
+	api, closeAPI, err := c.service.connect(cmd)
 	if err != nil {
 		return err
 	}
-	defer closeConn()
+	defer closeAPI()
 	in, err := openInput(cmd, args)
 	if err != nil {
 		return err
@@ -90,13 +91,13 @@ func (c *callCommand) run(cmd *cobra.Command, args []string) error {
 	defer in.Close()
 
 	if c.jsonl {
-		return c.runLines(cmd.Context(), conn, in, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return c.runLines(cmd.Context(), api, in, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
-	return c.runOne(cmd.Context(), conn, in, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	return c.runOne(cmd.Context(), api, in, cmd.OutOrStdout(), cmd.ErrOrStderr())
 }
 
 // runOne answers the one request that is the whole input.
-func (c *callCommand) runOne(ctx context.Context, conn grpc.ClientConnInterface, in *input, stdout, stderr io.Writer) error {
+func (c *callCommand) runOne(ctx context.Context, api *client.Client, in *input, stdout, stderr io.Writer) error {
 	data, err := in.readAll(ctx)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return err
@@ -109,7 +110,7 @@ func (c *callCommand) runOne(ctx context.Context, conn grpc.ClientConnInterface,
 		return c.refuse(unreadable(err, "request"), printable(in.name+": "+err.Error())+"\n", stdout, stderr)
 	}
 
-	answer, err := c.rpc.call(ctx, conn, req)
+	answer, err := c.rpc.call(ctx, api, req)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

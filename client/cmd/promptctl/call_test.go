@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server"
 )
 
 // goodRequest selects its one memory.
@@ -123,7 +127,8 @@ func TestRefusalForPeople(t *testing.T) {
 		Domain:   "promptassembly",
 		Metadata: map[string]string{"violation_count": "5", "unit": "chars", "limit": "12"},
 	}, "user_scope", "candidates[3].score")
-	got := promptctl(t, "{}", "select", "-o", "table", "--server", address)
+	// The server asks for more time than there is, so the call is not repeated.
+	got := promptctl(t, "{}", "select", "-o", "table", "--timeout", "1s", "--server", address)
 	want := "promptctl: RESOURCE_EXHAUSTED (OVERLOADED): one \uFFFD[2Jtwo\uFFFDthree\n" +
 		"  user_scope: must be set\n" +
 		"  candidates[3].score: must be set\n" +
@@ -204,5 +209,28 @@ func TestLongAnswer(t *testing.T) {
 	})
 	if got := promptctl(t, "{}", "select", "--server", address); got.status != 0 || !strings.Contains(got.stdout, text) {
 		t.Errorf("status %d, stderr %q, %d bytes", got.status, got.stderr, len(got.stdout))
+	}
+}
+
+// A request may be as long as a server takes, which is 16 MiB.
+func TestLongRequest(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := server.New(server.Config{Logger: slog.New(slog.DiscardHandler)})
+	go func() { _ = srv.Serve(listener) }()
+	defer srv.Stop()
+	var candidates []string
+	for n := range 48 {
+		candidates = append(candidates, fmt.Sprintf(`{"memoryId":"m%d","text":"%d %s","userScope":"u","score":0.9,`+
+			`"sourceRank":1,"provenance":{"sourceId":"s","sourceType":"t"}}`, n, n, strings.Repeat("x", 262_000)))
+	}
+	request := `{"userScope":"u","policy":{"topK":48,"maxChars":{"unlimited":true},"maxTokens":{"unlimited":true}},"candidates":[` +
+		strings.Join(candidates, ",") + `]}`
+	for _, args := range [][]string{{"select"}, {"select", "--server", listener.Addr().String()}} {
+		if got := promptctl(t, request, args...); got.status != 0 || len(got.stdout) < 12<<20 {
+			t.Errorf("%q: status %d, stderr %q, %d bytes", args, got.status, got.stderr, len(got.stdout))
+		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/promptassembly/promptassembly/client"
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server"
 )
@@ -33,56 +33,51 @@ func (s *service) flags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&s.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 }
 
-// connect returns a connection on which every call is bounded by the timeout. The caller closes it
-// with the function returned.
+// connect returns a client on which every call is bounded by the timeout. The caller ends it with
+// the function returned.
 //
 // An empty address that was given is wrong usage: taking a forgotten variable for the trusting
 // server in this process would be the wrong way to fail.
-func (s *service) connect(cmd *cobra.Command) (*grpc.ClientConn, func(), error) {
+func (s *service) connect(cmd *cobra.Command) (*client.Client, func(), error) {
 	if s.address == "" && cmd.Flags().Changed("server") {
 		return nil, nil, usageError{errors.New("--server needs an address")}
 	}
 	if s.timeout <= 0 {
 		return nil, nil, usageError{fmt.Errorf("--timeout must be more than 0, not %s", s.timeout)}
 	}
-	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32)),
-		grpc.WithUnaryInterceptor(bounded(s.timeout)),
+	options := []client.Option{
+		client.WithTimeout(s.timeout),
+		client.WithFailFast(), // who mistypes an address wants to know soon
+		client.WithMaxSend(math.MaxInt32),
+		client.WithMaxReceive(math.MaxInt32),
 	}
 	if s.address != "" {
-		conn, err := grpc.NewClient(s.address, options...)
+		api, err := client.Dial(s.address, options...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--server %s: %w", s.address, err)
 		}
-		return conn, func() { conn.Close() }, nil
+		return api, func() { _ = api.Close() }, nil
 	}
 
 	listener := bufconn.Listen(1 << 20)
-	srv := server.New(server.Config{Logger: slog.New(slog.DiscardHandler)})
+	srv := server.New(server.Config{Logger: slog.New(slog.DiscardHandler), Limits: server.Limits{
+		InFlightBytes: 1 << 30, BufferedBytes: 1 << 30, CallerShare: 1, // its only caller paces itself
+		CallTimeout: s.timeout,
+	}})
 	go func() { _ = srv.Serve(listener) }() // ends with Stop; a failure before shows in every call
-	conn, err := grpc.NewClient("passthrough:///in-process", append(options,
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+	api, err := client.Dial("passthrough:///in-process", append(options, client.WithDialOptions(
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })))...)
 	if err != nil {
 		srv.Stop()
 		return nil, nil, err
 	}
-	return conn, func() { conn.Close(); srv.Stop() }, nil
-}
-
-// bounded gives each call a deadline of its own.
-func bounded(timeout time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		return invoke(ctx, method, req, reply, conn, opts...)
-	}
+	return api, func() { _ = api.Close(); srv.Stop() }, nil
 }
 
 // reach fails if no server answers at the address. A run over many lines calls it first, as it
 // would otherwise wait, and say so, on each. Any answer will do, a refusal too.
-func (s *service) reach(ctx context.Context, conn grpc.ClientConnInterface) error {
-	_, err := pb.NewPromptAssemblyServiceClient(conn).ListTokenizers(ctx, &pb.ListTokenizersRequest{})
+func (s *service) reach(ctx context.Context, api *client.Client) error {
+	_, err := api.ListTokenizers(ctx, &pb.ListTokenizersRequest{})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/promptassembly/promptassembly/client"
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
 
@@ -57,18 +57,18 @@ with its reason, the prompt, and what becomes of it when room gets short.`,
 }
 
 func (d *demoCommand) run(cmd *cobra.Command, _ []string) error {
-	conn, closeConn, err := d.service.connect(cmd)
+	api, closeAPI, err := d.service.connect(cmd)
 	if err != nil {
 		return err
 	}
-	defer closeConn()
+	defer closeAPI()
 	var req pb.PlanPromptRequest
 	if err := protojson.Unmarshal(demoRequest, &req); err != nil {
 		return fmt.Errorf("demo.json: %w", err)
 	}
 
 	out := bufio.NewWriter(cmd.OutOrStdout())
-	err = show(cmd.Context(), out, painterFor(d.color.value, cmd.OutOrStdout()), conn, &req)
+	err = show(cmd.Context(), out, painterFor(d.color.value, cmd.OutOrStdout()), api, &req)
 	if flushed := out.Flush(); flushed != nil {
 		return flushed
 	}
@@ -84,8 +84,7 @@ func (d *demoCommand) run(cmd *cobra.Command, _ []string) error {
 
 // show plans req three times, with less and less room, and prints what came of it. It changes the
 // budget of req.
-func show(ctx context.Context, w io.Writer, p painter, conn grpc.ClientConnInterface, req *pb.PlanPromptRequest) error {
-	client := pb.NewPromptAssemblyServiceClient(conn)
+func show(ctx context.Context, w io.Writer, p painter, api *client.Client, req *pb.PlanPromptRequest) error {
 	title := func(format string, args ...any) {
 		fmt.Fprintf(w, "\n%s\n", p.paint(bold, fmt.Sprintf(format, args...)))
 	}
@@ -96,7 +95,7 @@ func show(ctx context.Context, w io.Writer, p painter, conn grpc.ClientConnInter
 		len(req.GetMemory().GetRecall().GetHits()), len(req.GetSegments())), lineCells) {
 		fmt.Fprintln(w, line)
 	}
-	answer, err := client.PlanPrompt(ctx, req)
+	answer, err := api.PlanPrompt(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -111,14 +110,14 @@ func show(ctx context.Context, w io.Writer, p painter, conn grpc.ClientConnInter
 
 	title("The same under max_chars %d: what does not fit is dropped whole", tightChars)
 	req.MaxChars = &pb.Budget{Bound: &pb.Budget_Limit{Limit: tightChars}}
-	if answer, err = client.PlanPrompt(ctx, req); err != nil {
+	if answer, err = api.PlanPrompt(ctx, req); err != nil {
 		return err
 	}
 	segmentTable(w, p, answer.GetPlan())
 
 	title("The same under max_chars %d: refused, a required segment is never dropped", tooFew)
 	req.MaxChars = &pb.Budget{Bound: &pb.Budget_Limit{Limit: tooFew}}
-	_, err = client.PlanPrompt(ctx, req)
+	_, err = api.PlanPrompt(ctx, req)
 	if err == nil {
 		return errors.New("the server answered although the required segments pass the budget")
 	}

@@ -62,19 +62,19 @@ func (e *evalCommand) run(cmd *cobra.Command, args []string) error {
 		defer file.Close()
 		ev.evidence = &evidenceReader{lines: newLineReader(file)}
 	}
-	conn, closeConn, err := e.service.connect(cmd)
+	api, closeAPI, err := e.service.connect(cmd)
 	if err != nil {
 		return err
 	}
-	defer closeConn()
-	ev.client = pb.NewPromptAssemblyServiceClient(conn)
+	defer closeAPI()
+	ev.api = api
 	in, err := openInput(cmd, args)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 
-	if err := e.service.reach(cmd.Context(), conn); err != nil {
+	if err := e.service.reach(cmd.Context(), api); err != nil {
 		return err
 	}
 	report, err := ev.evaluate(cmd.Context(), in)

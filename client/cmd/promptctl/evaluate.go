@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/promptassembly/promptassembly/client"
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
@@ -15,7 +16,7 @@ import (
 // evaluator runs a file of SelectMemoryRequests and adds up what came of them.
 type evaluator struct {
 	service  service
-	client   pb.PromptAssemblyServiceClient
+	api      *client.Client
 	policy   *pb.MemorySelectionPolicy // nil: each request keeps its own
 	evidence *evidenceReader           // nil: no recall is measured
 	stderr   io.Writer                 // receives the refusals
@@ -94,7 +95,7 @@ func (ev *evaluator) measure(ctx context.Context, req *pb.SelectMemoryRequest) (
 	if ev.policy != nil {
 		req.Policy = ev.policy
 	}
-	answer, err := ev.client.SelectMemory(ctx, req)
+	answer, err := ev.api.SelectMemory(ctx, req)
 	if err != nil {
 		return o, err
 	}
@@ -122,7 +123,7 @@ func (ev *evaluator) selected(
 	if plan.GetPolicy().GetRendering() != rendering {
 		req.Policy = proto.CloneOf(plan.GetPolicy())
 		req.Policy.Rendering = rendering
-		answer, err := ev.client.SelectMemory(ctx, req)
+		answer, err := ev.api.SelectMemory(ctx, req)
 		if err != nil {
 			return nil, err
 		}

@@ -8,8 +8,9 @@ import (
 	"io"
 	"syscall"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+
+	"github.com/promptassembly/promptassembly/client"
 )
 
 // answerLine is what became of one line of the input.
@@ -21,8 +22,8 @@ type answerLine struct {
 
 // runLines answers a request a line with an answer a line, in the same order. What is refused is
 // answered too; only a failure of reading, writing or the connection ends the run.
-func (c *callCommand) runLines(ctx context.Context, conn grpc.ClientConnInterface, in io.Reader, stdout, stderr io.Writer) error {
-	if err := c.service.reach(ctx, conn); err != nil {
+func (c *callCommand) runLines(ctx context.Context, api *client.Client, in io.Reader, stdout, stderr io.Writer) error {
+	if err := c.service.reach(ctx, api); err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(stdout, 64<<10)
@@ -30,7 +31,7 @@ func (c *callCommand) runLines(ctx context.Context, conn grpc.ClientConnInterfac
 	progress := newProgress(stdout, stderr)
 
 	work := func(ctx context.Context, line []byte, err error) answerLine {
-		return c.answer(ctx, conn, line, err)
+		return c.answer(ctx, api, line, err)
 	}
 	take := func(a answerLine) error {
 		if a.fatal != nil {
@@ -57,7 +58,7 @@ func (c *callCommand) runLines(ctx context.Context, conn grpc.ClientConnInterfac
 
 // answer calls the service with one line, or says why it cannot: err, if there is one, is what
 // reading the line came to.
-func (c *callCommand) answer(ctx context.Context, conn grpc.ClientConnInterface, line []byte, err error) answerLine {
+func (c *callCommand) answer(ctx context.Context, api *client.Client, line []byte, err error) answerLine {
 	if err != nil {
 		return refusedLine(unreadable(err, "line"))
 	}
@@ -65,7 +66,7 @@ func (c *callCommand) answer(ctx context.Context, conn grpc.ClientConnInterface,
 	if err != nil {
 		return refusedLine(unreadable(err, "line"))
 	}
-	answer, err := c.rpc.call(ctx, conn, req)
+	answer, err := c.rpc.call(ctx, api, req)
 	if err != nil {
 		if lost := c.service.lost(err); lost != nil {
 			return answerLine{fatal: lost}

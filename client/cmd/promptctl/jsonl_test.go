@@ -326,7 +326,7 @@ func TestLostConnection(t *testing.T) {
 // UNAVAILABLE with the service's own reason is an answer to that line.
 func TestUnavailableForAReason(t *testing.T) {
 	address := refuse(t, codes.Unavailable, "the decision log cannot be written", &errdetails.ErrorInfo{Reason: "AUDIT_UNAVAILABLE", Domain: "promptassembly"})
-	got := promptctl(t, scopeLine(0)+scopeLine(1), "select", "--jsonl", "--server", address)
+	got := promptctl(t, scopeLine(0)+scopeLine(1), "select", "--jsonl", "--timeout", "1s", "--server", address)
 	if got.status != 0 || got.stderr != "2 answered, 2 refused\n" || strings.Count(got.stdout, `{"error":{"code":"UNAVAILABLE"`) != 2 {
 		t.Errorf("got %+v", got)
 	}

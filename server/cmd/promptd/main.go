@@ -4,21 +4,24 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
-	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/promptassembly/promptassembly/server"
+	"github.com/promptassembly/promptassembly/server/internal/config"
 )
 
-// The exit statuses besides success.
+// Exit statuses, as the help of the root command promises them.
 const (
+	exitDone    = 0
 	exitFailure = 1
 	exitUsage   = 2
 )
@@ -26,84 +29,104 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// run serves until ctx is done and then drains. It returns the exit status.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("promptd", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	listen := flags.String("listen", "127.0.0.1:50051", "loopback `address` to serve gRPC on, in plaintext; port 0 takes a free one")
-	drain := flags.Duration("drain-timeout", 20*time.Second, "how long calls in flight may take after SIGTERM or SIGINT")
-	version := flags.Bool("version", false, "print the version and exit")
-	flags.Usage = func() {} // an error is enough said; help goes to stdout
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, "promptd serves the Prompt Assembly gRPC service.\n\nUsage:\n  promptd [flags]\n\nFlags:\n")
-		flags.SetOutput(stdout)
-		flags.PrintDefaults()
-		return 0
-	case err != nil:
-		fmt.Fprintln(stderr, "See promptd --help.")
-		return exitUsage
-	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "promptd: takes no arguments, got %q; see promptd --help\n", flags.Arg(0))
-		return exitUsage
-	case *version:
-		fmt.Fprintln(stdout, "promptd", server.Version())
-		return 0
-	}
+// errLogged is a failure that the log already tells.
+var errLogged = errors.New("logged")
 
-	if *drain < 0 {
-		fmt.Fprintf(stderr, "promptd: --drain-timeout must not be negative, got %s; see promptd --help\n", *drain)
+// usageError is a command line or an environment that cannot be carried out as it stands.
+type usageError struct{ error }
+
+// run carries out one command line and returns the exit status. One that serves does so until ctx is
+// done, and then drains.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	root := newRoot(environ, stdout, stderr)
+	understood := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
+	root.SetArgs(args)
+
+	cmd, err := root.ExecuteContextC(ctx)
+	_, usage := errors.AsType[usageError](err)
+	_, wrong := errors.AsType[*config.Error](err)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errLogged):
+		return exitFailure
+	case understood && !usage && !wrong:
+		fmt.Fprintf(stderr, "promptd: %s\n", printable(err.Error()))
+		return exitFailure
+	default:
+		fmt.Fprintf(stderr, "promptd: %s\nSee '%s --help'.\n", printable(err.Error()), cmd.CommandPath())
 		return exitUsage
 	}
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	if err := loopback(*listen); err != nil {
-		log.Error("cannot listen", "error", err)
-		return exitUsage
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", *listen)
-	if err != nil {
-		log.Error("cannot listen", "error", err)
-		return exitFailure
-	}
-	if err := serve(ctx, server.New(server.Config{Logger: log}), listener, *drain, log); err != nil {
-		log.Error("cannot serve", "error", err)
-		return exitFailure
-	}
-	return 0
 }
 
-// loopback returns an error unless the address is a loopback one: the server believes whatever a
-// caller asserts, so only callers on this machine may reach it.
-func loopback(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
+func newRoot(environ []string, stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "promptd",
+		Short: "Serve Prompt Assembly over gRPC",
+		Long: `promptd serves Prompt Assembly over gRPC, until SIGTERM or SIGINT. Then it drains:
+it is not ready any more, goes on for --drain-wait, refuses new calls and lets
+those in flight end within --drain-timeout. A second signal ends it at once.
+
+What a flag sets, an environment variable or a YAML file can set, too; flags win
+over the environment, and that over the file. For --limits-in-flight-bytes these
+are PROMPTD_LIMITS_IN_FLIGHT_BYTES and 'limits: {in_flight_bytes: …}'.
+GOGC and GOMEMLIMIT win over --memory-gc-percent and --memory-limit.
+'promptd config show' tells what is in force, and why.
+
+Traces are exported where OTEL_EXPORTER_OTLP_ENDPOINT says, as OpenTelemetry's
+other variables say.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration.`,
+		Example: `  promptd --config /etc/promptd.yaml
+  promptd --listen unix:/run/promptd/promptd.sock --admin-listen :50052
+  promptd config show --config /etc/promptd.yaml`,
+		Version:           server.Version(),
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q is not a loopback address: callers are not authenticated, and whoever reaches the port may assert any authority", host)
+	given := addFlags(root)
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, settings, err := config.Load(config.Sources{Flags: given, Environ: environ})
+		if err != nil {
+			return err
+		}
+		return serve(cmd.Context(), cfg, settings, stderr)
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetVersionTemplate("promptd {{.Version}}\n")
+	root.AddCommand(newConfig(environ))
+	root.InitDefaultCompletionCmd() // takes the output as it is set now
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if !cmd.Runnable() { // or a word too many would print the help as if it were right
+			cmd.Args = noArgs
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+	return root
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("takes no arguments, got %q", args[0])
 	}
 	return nil
 }
 
-// serve answers calls until ctx is done, then lets those in flight end, but for no longer than the
-// drain timeout.
-func serve(ctx context.Context, s *server.Server, listener net.Listener, drain time.Duration, log *slog.Logger) error {
-	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(listener) }()
-	log.Info("serving", "address", listener.Addr().String(), "version", server.Version())
-
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	log.Info("draining", "timeout", drain)
-	limit, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	s.Drain(limit, 0)
-	log.Info("stopped")
-	return nil
+// printable makes s safe for a terminal: what is no printable character, plain space or line end
+// becomes U+FFFD, so no escape sequence gets through.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' {
+			return r
+		}
+		return utf8.RuneError
+	}, s)
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,23 +16,25 @@ const (
 	spread     = 8 // connections
 )
 
-// roundTime is how long a round of a comparison takes, and a tenth of how long a rate is held.
+var roundFlag = flag.Duration("round", time.Second, "how long a round of a comparison takes; a rate is held ten times as long")
+
+// roundTime returns how long a round takes.
 func roundTime() time.Duration {
 	if testing.Short() {
 		return 100 * time.Millisecond
 	}
-	return time.Second
+	return *roundFlag
 }
 
 // BenchmarkRatio compares the processor time that a call takes with that of the baseline, in
-// alternating rounds: ratio is the median of baseline over real.
+// alternating rounds: ratio is the median of baseline over whole.
 func BenchmarkRatio(b *testing.B) {
 	for _, secured := range []bool{false, true} {
 		for _, n := range []int{10, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/%d", transportName(secured), n), func(b *testing.B) {
 				folder, transport := certificatesFor(b, secured)
 				request := requestOf(b, n)
-				servers := []*process{start(b, real, folder), start(b, baseline, folder)}
+				servers := []*process{start(b, whole, folder), start(b, baseline, folder)}
 				var generators []*generator
 				for _, s := range servers {
 					generators = append(generators, dial(b, s, spread, transport, request))
@@ -69,7 +72,7 @@ func BenchmarkLatency(b *testing.B) {
 		for _, n := range []int{10, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/%d", transportName(secured), n), func(b *testing.B) {
 				folder, transport := certificatesFor(b, secured)
-				g := dial(b, start(b, real, folder), spread, transport, requestOf(b, n))
+				g := dial(b, start(b, whole, folder), spread, transport, requestOf(b, n))
 				for b.Loop() {
 					peak := g.peak(b)
 					o := g.open(b.Context(), 0.7*peak, 10*roundTime())

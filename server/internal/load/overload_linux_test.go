@@ -2,27 +2,31 @@ package load
 
 import (
 	"context"
+	"flag"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// overloadTime is for how long a server is loaded with twice what it can answer.
+var overloadFlag = flag.Duration("overload", time.Minute, "how long the server is loaded with twice its peak")
+
+// overloadTime returns how long the server is loaded with twice its peak.
 func overloadTime() time.Duration {
 	if testing.Short() {
 		return time.Second
 	}
-	return time.Minute
+	return *overloadFlag
 }
 
 // BenchmarkOverload loads the server with twice its peak at 100 candidates. It reports the latency of
 // what is answered, also as a ratio to that at 70 % load, how fast the rest is refused, and what the
 // server holds during and after.
 func BenchmarkOverload(b *testing.B) {
-	p := start(b, real, "")
-	g := dial(b, p, spread, nil, requestOf(b, 100))
+	p := start(b, whole, "")
+	request := requestOf(b, 100)
 	for b.Loop() {
+		g := dial(b, p, spread, nil, request)
 		peak := g.peak(b)
 		usual := g.open(b.Context(), 0.7*peak, 10*roundTime())
 		before := p.collect(b)
@@ -56,7 +60,7 @@ func BenchmarkOverload(b *testing.B) {
 // BenchmarkFlood has one caller that makes calls at a tenth of the peak, first alone and then beside
 // one that makes them at twice the peak, and reports the ratio of its latencies.
 func BenchmarkFlood(b *testing.B) {
-	p := start(b, real, "")
+	p := start(b, whole, "")
 	request := requestOf(b, 100)
 	g := dial(b, p, spread, nil, request)
 	caller, flooder := dial(b, p, 1, nil, request), dial(b, p, 1, nil, request)

@@ -28,9 +28,9 @@ import (
 type kind string
 
 const (
-	// real is the server as promptd runs it.
-	real kind = "real"
-	// baseline does all that real does but selecting and converting: every answer is the first one.
+	// whole is the server as promptd runs it.
+	whole kind = "whole"
+	// baseline does all that whole does but selecting and converting: every answer is the first one.
 	baseline kind = "baseline"
 )
 

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"sync/atomic"
 
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/tap"
@@ -13,6 +14,24 @@ import (
 // connection is one.
 type caller struct {
 	inFlight, buffered *admission.Account
+	// expected is what a call is charged for until its size is known: the mean of those before it,
+	// the last ones counting most.
+	expected atomic.Int64
+}
+
+// The least and the most that a call is charged for until its size is known. The least is half of
+// what a stream may receive before somebody reads it. The most keeps one large call from being in the
+// way of many small ones that follow.
+const (
+	leastExpected = 32 << 10
+	mostExpected  = 256 << 10
+)
+
+// learn takes the size of a call into account for those to come.
+func (c *caller) learn(size int64) {
+	expected := c.expected.Load()
+	size = min(size, mostExpected)
+	c.expected.Store(max(leastExpected, expected+(size-expected)/8)) // another call's size may be lost
 }
 
 type callerKey struct{}
@@ -26,7 +45,9 @@ type callers struct {
 
 // TagConn implements stats.Handler.
 func (c callers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
-	return context.WithValue(ctx, callerKey{}, &caller{c.inFlight.Open(), c.buffered.Open()})
+	caller := &caller{inFlight: c.inFlight.Open(), buffered: c.buffered.Open()}
+	caller.learn(leastExpected)
+	return context.WithValue(ctx, callerKey{}, caller)
 }
 
 // HandleConn implements stats.Handler. The answers that a connection has not sent are forgotten with
@@ -43,21 +64,32 @@ func (callers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context 
 // HandleRPC implements stats.Handler.
 func (callers) HandleRPC(context.Context, stats.RPCStats) {}
 
-type cancelKey struct{}
+// arrival is a call from when its headers are read.
+type arrival struct {
+	caller *caller
+	room   admission.Ticket
+	full   bool // there is no room
+	cancel context.CancelFunc
+	// begin returns false if the call ended before anybody answered it; its room is given back then.
+	begin func() bool
+}
 
-// limitTime bounds the time of the service's calls, and lets them be cancelled. It runs for each
-// call on the goroutine that reads its connection.
-func (s *Service) limitTime(ctx context.Context, info *tap.Info) (context.Context, error) {
+type arrivalKey struct{}
+
+func arrivalOf(ctx context.Context) *arrival { return ctx.Value(arrivalKey{}).(*arrival) }
+
+// arrive takes room for a call, bounds its time and lets it be cancelled. It runs on the goroutine
+// that reads the connection: were room taken only when a call's turn comes, those that wait for their
+// turn would not count. A call without room is refused in its turn, with all that belongs to it.
+func (s *Service) arrive(ctx context.Context, info *tap.Info) (context.Context, error) {
 	if !s.methods[info.FullMethodName] {
 		return ctx, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
-	return context.WithValue(ctx, cancelKey{}, cancel), nil
-}
-
-// cancelCall ends the call that ctx belongs to, also while its request is received.
-func cancelCall(ctx context.Context) {
-	if cancel, ok := ctx.Value(cancelKey{}).(context.CancelFunc); ok {
-		cancel()
-	}
+	a := &arrival{caller: callerOf(ctx)}
+	ctx, a.cancel = context.WithTimeout(context.WithValue(ctx, arrivalKey{}, a), s.callTimeout)
+	var admitted bool
+	a.room, admitted = a.caller.inFlight.Admit(a.caller.expected.Load())
+	a.full = !admitted
+	a.begin = context.AfterFunc(ctx, a.room.Release)
+	return ctx, nil
 }

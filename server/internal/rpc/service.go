@@ -70,7 +70,7 @@ func (s *Service) Options() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(codec{}),
 		experimental.BufferPool(buffers),
 		grpc.MaxRecvMsgSize(s.messageBytes),
-		grpc.InTapHandle(s.limitTime),
+		grpc.InTapHandle(s.arrive),
 		grpc.StatsHandler(callers{s.inFlight, s.buffered}),
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),

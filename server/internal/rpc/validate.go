@@ -78,6 +78,9 @@ func identifierUpTo(s string, most int, tooLong string) string {
 	if len(s) > most {
 		return tooLong
 	}
+	if plain(s) {
+		return ""
+	}
 	blank := true
 	for _, r := range s {
 		switch {
@@ -91,6 +94,17 @@ func identifierUpTo(s string, most int, tooLong string) string {
 		return notOnlySpace
 	}
 	return ""
+}
+
+// plain reports whether s begins with a printable character of ASCII that is no space, and holds
+// nothing but printable ASCII, as most identifiers do.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i]-' ' > '~'-' ' {
+			return false
+		}
+	}
+	return s[0] != ' '
 }
 
 // memoryText returns the rule that s breaks as a memory's text, or "".

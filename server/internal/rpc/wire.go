@@ -17,13 +17,8 @@ import (
 	"github.com/promptassembly/promptassembly/server/internal/observe"
 )
 
-const (
-	// unreadBytes is what a call is charged for before its size is known: half of what a stream may
-	// receive before somebody reads it.
-	unreadBytes = 32 << 10
-	// lateAfter is when a request that is still arriving is charged for the largest there can be.
-	lateAfter = time.Second
-)
+// lateAfter is when a request that is still arriving is charged for the largest there can be.
+const lateAfter = time.Second
 
 // describe returns the service's description with each method wrapped.
 func (s *Service) describe() *grpc.ServiceDesc {
@@ -49,37 +44,39 @@ func (s *Service) wrap(handle grpc.MethodHandler) grpc.MethodHandler {
 		if encoding := call.Compression(); encoding != "" && encoding != "identity" {
 			return nil, errCompressed
 		}
-		caller := callerOf(ctx)
-		room, ok := caller.inFlight.Admit(unreadBytes)
-		if !ok {
+		arrival := arrivalOf(ctx)
+		if !arrival.begin() {
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+		defer arrival.room.Release()
+		if arrival.full {
 			return nil, overloaded(ctx)
 		}
-		defer room.Release()
 
 		resp, err = handle(srv, ctx, func(m any) error {
 			var received frame
 			defer received.free()
-			if err := caller.receive(ctx, receive, &received); err != nil {
+			if err := arrival.receive(receive, &received); err != nil {
 				return err
 			}
-			return decode(ctx, received.bytes(), m.(proto.Message), &room)
+			return arrival.decode(ctx, received.bytes(), m.(proto.Message))
 		}, interceptor)
 		if err != nil {
 			return nil, err
 		}
 		noteDecisions(call, resp)
-		return caller.answer(ctx, resp.(proto.Message))
+		return arrival.caller.answer(ctx, resp.(proto.Message))
 	}
 }
 
 // receive receives a message. One that arrives slowly is charged for, as what has arrived of it
 // is held; if there is no room, the call is cancelled, which is all that grpc lets its caller know.
-func (c *caller) receive(ctx context.Context, receive func(any) error, f *frame) error {
+func (a *arrival) receive(receive func(any) error, f *frame) error {
 	rooms := make(chan admission.Ticket, 1)
 	late := time.AfterFunc(lateAfter, func() {
-		room, ok := c.buffered.Admit(MaxMessageBytes)
+		room, ok := a.caller.buffered.Admit(MaxMessageBytes)
 		if !ok {
-			cancelCall(ctx)
+			a.cancel()
 		}
 		rooms <- room
 	})
@@ -93,14 +90,16 @@ func (c *caller) receive(ctx context.Context, receive func(any) error, f *frame)
 
 // decode decodes b into m if there is room for it, and refuses it as too many elements or as no
 // such message.
-func decode(ctx context.Context, b []byte, m proto.Message, room *admission.Ticket) error {
+func (a *arrival) decode(ctx context.Context, b []byte, m proto.Message) error {
 	e := count(b, m)
 	if path := e.tooMany(); path != "" {
 		f := new(faults)
 		f.add(path, tooManyElements)
 		return invalidRequest(f)
 	}
-	if !room.Resize(max(unreadBytes, e.bytes(len(b)))) {
+	size := e.bytes(len(b))
+	a.caller.learn(size)
+	if !a.room.Resize(size) {
 		return overloaded(ctx)
 	}
 	if err := unmarshal(b, m, &e); err != nil {

@@ -34,7 +34,10 @@ const (
 // under deterministic marshalling, on every replica of a build, whatever the order of lists and map
 // entries, the time, the zone or the load. A refusal carries a google.rpc.ErrorInfo with the domain
 // `promptassembly` and a reason out of ErrorReason, except what gRPC itself refuses: a message of
-// more than 16 MiB (RESOURCE_EXHAUSTED), a deadline, a cancellation, and a bug (INTERNAL).
+// more than 16 MiB (RESOURCE_EXHAUSTED), one that is compressed (UNIMPLEMENTED), a deadline, a
+// cancellation, and a bug (INTERNAL). Every call can also be refused as OVERLOADED
+// (RESOURCE_EXHAUSTED): before its request is received, once its size is known, or when there is no
+// room to keep its answer. It is safe to repeat, after the time that the refusal gives.
 //
 // What is checked, in this order; the first that fails answers: the size of the message; how many
 // elements it holds (before anything is decoded; the first limit passed, depth first, answers
@@ -101,7 +104,10 @@ func (c *promptAssemblyServiceClient) ListTokenizers(ctx context.Context, in *Li
 // under deterministic marshalling, on every replica of a build, whatever the order of lists and map
 // entries, the time, the zone or the load. A refusal carries a google.rpc.ErrorInfo with the domain
 // `promptassembly` and a reason out of ErrorReason, except what gRPC itself refuses: a message of
-// more than 16 MiB (RESOURCE_EXHAUSTED), a deadline, a cancellation, and a bug (INTERNAL).
+// more than 16 MiB (RESOURCE_EXHAUSTED), one that is compressed (UNIMPLEMENTED), a deadline, a
+// cancellation, and a bug (INTERNAL). Every call can also be refused as OVERLOADED
+// (RESOURCE_EXHAUSTED): before its request is received, once its size is known, or when there is no
+// room to keep its answer. It is safe to repeat, after the time that the refusal gives.
 //
 // What is checked, in this order; the first that fails answers: the size of the message; how many
 // elements it holds (before anything is decoded; the first limit passed, depth first, answers

@@ -1,0 +1,96 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+)
+
+// Error is what every call of a Client fails with: a refusal by the service, or what kept the call
+// from being answered.
+type Error struct {
+	Code codes.Code
+	// Reason is why the service refused the call. UNSPECIFIED: it gave no reason, or one that this
+	// client does not know.
+	Reason pb.ErrorReason
+	// Metadata is what the service says beside the reason, as pb.ErrorReason describes it. Nil where
+	// it says nothing.
+	Metadata map[string]string
+	// Violations are the faulty paths of a request that is refused with INVALID_REQUEST, in the order
+	// of its fields; only as many as fit into the answer.
+	Violations []Violation
+	// ViolationCount is the number of all faulty paths.
+	ViolationCount int
+	// RetryAfter is how long the service asks to wait before the call is repeated. 0: it does not ask.
+	RetryAfter time.Duration
+	// Attempts is how many times the call was made.
+	Attempts int
+
+	status   *status.Status
+	cause    error    // of the context package, or nil
+	refusal  bool     // by the service itself
+	sent     bool     // a server was found to ask
+	pushback []string // the trailer grpc-retry-pushback-ms
+}
+
+// Violation is one faulty path of a request.
+type Violation struct {
+	Path        string // proto field names from the request's root, such as candidates[3].score
+	Description string // what must be there
+}
+
+// maxPaths is how many faulty paths the text of an Error names.
+const maxPaths = 3
+
+// Error returns code, reason, message and the first faulty paths. It holds no text of a memory or a
+// segment.
+func (e *Error) Error() string {
+	var out strings.Builder
+	out.WriteString(code.Code(e.Code).String())
+	if e.Reason != pb.ErrorReason_ERROR_REASON_UNSPECIFIED {
+		fmt.Fprintf(&out, " (%s)", strings.TrimPrefix(e.Reason.String(), "ERROR_REASON_"))
+	}
+	fmt.Fprintf(&out, ": %s", e.status.Message())
+	for i, v := range e.Violations[:min(maxPaths, len(e.Violations))] {
+		separator := ", "
+		if i == 0 {
+			separator = ": "
+		}
+		out.WriteString(separator + v.Path)
+	}
+	if more := e.ViolationCount - maxPaths; more > 0 && len(e.Violations) > 0 {
+		fmt.Fprintf(&out, " and %d more", more)
+	}
+	return out.String()
+}
+
+// GRPCStatus returns the status that the last attempt ended with, for status.FromError.
+func (e *Error) GRPCStatus() *status.Status { return e.status }
+
+// Unwrap returns context.DeadlineExceeded if the time of the call was over, context.Canceled if the
+// caller cancelled it, else nil.
+func (e *Error) Unwrap() error { return e.cause }
+
+// newError returns the account of err, with which an attempt has ended. ctx is that of the call.
+func newError(ctx context.Context, err error) *Error {
+	st, ok := status.FromError(err)
+	if !ok {
+		st = status.FromContextError(err)
+	}
+	e := &Error{Code: st.Code(), status: st}
+	switch {
+	case e.Code == codes.DeadlineExceeded:
+		e.cause = context.DeadlineExceeded
+	case e.Code == codes.Canceled && ctx.Err() != nil:
+		e.cause = context.Canceled
+	}
+	e.readDetails()
+	return e
+}

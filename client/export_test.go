@@ -1,0 +1,11 @@
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// WithSleep puts a function in the place of the pause between attempts.
+func WithSleep(sleep func(context.Context, time.Duration)) Option {
+	return func(o *options) { o.sleep = sleep }
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/promptassembly/promptassembly/server"
+)
+
+// FileKey names the YAML file: as the flag --config and as PROMPTD_CONFIG, and not in the file.
+const FileKey = "config"
+
+// Key is one thing that can be set.
+type Key struct {
+	// Name is the key's path: sections and a name, with dots between.
+	Name string
+	// Kind is what values look like.
+	Kind Kind
+	// Default is the value that is in force where nothing else is said, as it would be written.
+	Default string
+	// Computed says how the default comes about where it depends on the machine or on another key.
+	Computed string
+	// Min and Max bound a duration (in nanoseconds), a size (in bytes) and a count; both are allowed.
+	Min, Max int64
+	// Choices are the values of a Choice, at least two.
+	Choices []string
+	// Help is one line, without the default and the range.
+	Help string
+
+	// check refuses an address for what it is.
+	check func(address string) error
+}
+
+// Flag returns the name of the key's flag, without dashes.
+func (k Key) Flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(k.Name) }
+
+// Env returns the name of the key's environment variable.
+func (k Key) Env() string { return envPrefix + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_")) }
+
+// DefaultText says what the default is, or how it comes about.
+func (k Key) DefaultText() string {
+	if k.Computed != "" {
+		return k.Computed
+	}
+	return k.Default
+}
+
+const day = 24 * time.Hour
+
+// Keys returns all keys, section by section. The defaults of limits are those of the server.
+func Keys() []Key {
+	d := server.DefaultLimits()
+	return []Key{
+		address("listen", "127.0.0.1:50051", checkListen, "where calls are served, in plaintext; port 0 takes a free one"),
+		address("admin.listen", "127.0.0.1:50052", checkAdmin, "where health and metrics are served, in plaintext; it shows no content"),
+		choice("log.format", "text", "form of the log on standard error", "text", "json"),
+		choice("log.level", "info", "least severe level that is logged", "debug", "info", "warn", "error"),
+		{Name: "log.calls", Kind: Bool, Default: "true", Help: "log a record of each call, without memory or segment text"},
+		choice("log.scope", "hashed", "how such a record shows the user scope", "hashed", "plain", "omitted"),
+		{Name: "log.scope_key", Kind: Secret, Help: "key of the scope's hash (HMAC-SHA-256), so that no scope can be guessed from it; not for a flag, which process lists show"},
+		duration("drain.wait", 0, 0, time.Hour, "time between NOT_SERVING and refusing new calls, after SIGTERM or SIGINT"),
+		duration("drain.timeout", 20*time.Second, 0, day, "how long calls in flight may take after that"),
+
+		size("limits.message_bytes", int64(d.MessageBytes), 1<<10, server.MaxMessageBytes, "largest request"),
+		count("limits.streams", int64(d.Streams), 1, math.MaxUint32, "calls that a connection may have open"),
+		size("limits.header_bytes", int64(d.HeaderBytes), 1<<10, 16<<20, "largest header list"),
+		computed("8MiB a processor", size("limits.in_flight_bytes", d.InFlightBytes, 1<<20, 1<<40,
+			"memory of the calls that are received and answered at the same time, as estimated; calls beyond it are refused")),
+		size("limits.buffered_bytes", d.BufferedBytes, 1<<20, 1<<40,
+			"memory of answers until they are read, and of requests that arrive slowly; calls beyond it are refused"),
+		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of either that the calls of one connection may take"},
+		duration("limits.call_timeout", d.CallTimeout, time.Millisecond, day, "how long a call may take, from its headers to its answer"),
+		count("limits.connections", int64(d.Connections), 1, math.MaxInt32, "open connections; further ones wait to be accepted"),
+		duration("limits.handshake_timeout", d.HandshakeTimeout, time.Millisecond, day, "how long a connection may take to be set up"),
+		duration("limits.connection_age", d.ConnectionAge, time.Millisecond, 365*day, "after which time a connection is asked to end"),
+		duration("limits.connection_age_grace", d.ConnectionAgeGrace, time.Millisecond, day, "how long its calls may go on after that"),
+		duration("limits.connection_idle", d.ConnectionIdle, time.Millisecond, 365*day, "after which time without a call a connection is ended"),
+
+		duration("keepalive.time", d.KeepaliveTime, time.Second, day, "after which silence a client is asked for a sign of life"),
+		duration("keepalive.timeout", d.KeepaliveTimeout, time.Millisecond, day, "how long it may take to answer"),
+		duration("keepalive.min_time", d.KeepaliveMinTime, time.Millisecond, day, "how often a client may ask for one; who asks more often is disconnected"),
+
+		count("memory.gc_percent", 400, 1, 10_000, "growth of the heap between garbage collections, in percent; GOGC wins over it"),
+		computed("4 × limits.in_flight_bytes + limits.buffered_bytes + 128MiB", size("memory.limit", memoryLimit(d.InFlightBytes, d.BufferedBytes), 16<<20, 1<<44,
+			"soft limit of the process's memory; GOMEMLIMIT wins over it")),
+	}
+}
+
+// memoryLimit is the default of memory.limit: a call in flight takes a few times what it is estimated
+// at until its garbage is collected, and the rest is for the process itself.
+func memoryLimit(inFlight, buffered int64) int64 { return 4*inFlight + buffered + 128<<20 }
+
+// computed returns key with an account of how its default comes about.
+func computed(how string, key Key) Key {
+	key.Computed = how
+	return key
+}
+
+func address(name, byDefault string, check func(string) error, help string) Key {
+	return Key{Name: name, Kind: Address, Default: byDefault, check: check, Help: help}
+}
+
+func choice(name, byDefault, help string, choices ...string) Key {
+	return Key{Name: name, Kind: Choice, Default: byDefault, Choices: choices, Help: help}
+}
+
+func duration(name string, byDefault, least, most time.Duration, help string) Key {
+	return Key{Name: name, Kind: Duration, Default: formatDuration(byDefault), Min: int64(least), Max: int64(most), Help: help}
+}
+
+func size(name string, byDefault, least, most int64, help string) Key {
+	return Key{Name: name, Kind: Size, Default: formatSize(byDefault), Min: least, Max: most, Help: help}
+}
+
+func count(name string, byDefault, least, most int64, help string) Key {
+	return Key{Name: name, Kind: Count, Default: formatCount(byDefault), Min: least, Max: most, Help: help}
+}
