@@ -19,10 +19,11 @@ func TestHeadersAreHidden(t *testing.T) {
 	p := dialPeer(t, w.address)
 	message := framed(0, marshal(t, &pb.SelectMemoryRequest{UserScope: "u"}))
 	for name, headers := range map[string][]string{
-		"metadata":       headersOf(servicePath+"SelectMemory", "canary", canary, "x-bin", "Y2FuYXJ5LTdmM2E"),
-		"authorization":  headersOf(servicePath+"SelectMemory", "authorization", "Bearer "+canary, "cookie", canary),
-		"agent":          headersOf(servicePath+"SelectMemory", "user-agent", canary, "grpc-accept-encoding", canary),
-		"trace":          headersOf(servicePath+"SelectMemory", "traceparent", canary, "baggage", "k="+canary, "tracestate", "k="+canary),
+		"metadata":      headersOf(servicePath+"SelectMemory", "canary", canary, "x-bin", "Y2FuYXJ5LTdmM2E"),
+		"authorization": headersOf(servicePath+"SelectMemory", "authorization", "Bearer "+canary, "cookie", canary),
+		"agent":         headersOf(servicePath+"SelectMemory", "user-agent", canary, "grpc-accept-encoding", canary),
+		"trace": headersOf(servicePath+"SelectMemory", "traceparent", canary, "baggage", "k="+canary,
+			"tracestate", "k="+canary),
 		"content type":   replace(":authority", canary, replace("content-type", "application/grpc+"+canary)),
 		"method":         headersOf(servicePath + canary),
 		"service":        headersOf("/" + canary + "/" + canary),
@@ -49,11 +50,11 @@ func TestHeadersOfNoCallAreHidden(t *testing.T) {
 	w := &watch{observed: observe(t, server.Config{}, true)}
 	p := dialPeer(t, w.address)
 	for want, headers := range map[string][]string{
-		fmt.Sprintf("malformed method name: %q", canary):                                         headersOf(canary),
-		fmt.Sprintf("malformed method name: %q", "/"+canary):                                     headersOf("/" + canary),
-		fmt.Sprintf("invalid gRPC request content-type %q", canary):                              replace("content-type", canary),
+		fmt.Sprintf("malformed method name: %q", canary):                                            headersOf(canary),
+		fmt.Sprintf("malformed method name: %q", "/"+canary):                                        headersOf("/" + canary),
+		fmt.Sprintf("invalid gRPC request content-type %q", canary):                                 replace("content-type", canary),
 		fmt.Sprintf("malformed grpc-timeout: transport: timeout string is too long: %q", canary): headersOf(servicePath, "grpc-timeout", canary),
-		fmt.Sprintf("Received a HEADERS frame with :method %q which should be POST", canary):     replace(":method", canary),
+		fmt.Sprintf("Received a HEADERS frame with :method %q which should be POST", canary):        replace(":method", canary),
 	} {
 		if a := p.wait(p.open(true, headers...)); a.message() != want {
 			t.Errorf("%q, want %q", a.message(), want)

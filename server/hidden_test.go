@@ -66,7 +66,8 @@ func (w *watch) hides(t *testing.T, err error, logged map[string]any, names ...s
 		w.hidden(t, "the log", fmt.Sprint(line))
 	}
 	for _, s := range spans {
-		w.hidden(t, "a span", fmt.Sprint(s.Name(), s.Attributes(), s.Events(), s.Status(), s.Links(), s.Resource(), s.SpanContext().TraceState()))
+		w.hidden(t, "a span", fmt.Sprint(
+			s.Name(), s.Attributes(), s.Events(), s.Status(), s.Links(), s.Resource(), s.SpanContext().TraceState()))
 	}
 	w.hiddenInMetrics(t)
 
@@ -97,7 +98,8 @@ func (w *watch) hides(t *testing.T, err error, logged map[string]any, names ...s
 func (w *watch) hiddenInMetrics(t *testing.T) {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(w.metrics, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	promhttp.HandlerFor(w.metrics, promhttp.HandlerOpts{}).ServeHTTP(answer, request)
 	if answer.Body.Len() < 1000 {
 		t.Errorf("metrics of %d bytes", answer.Body.Len())
 	}
@@ -113,8 +115,10 @@ func (*watch) hidden(t *testing.T, where, text string) {
 
 func TestFormsOfTheCanary(t *testing.T) {
 	for _, text := range []string{
-		"a CANARY", base64.StdEncoding.EncodeToString([]byte("1" + canary)), base64.RawURLEncoding.EncodeToString([]byte("ab" + canary)),
-		hex.EncodeToString([]byte("x" + canary)), "%63%61%6E%61%72%79", base64.StdEncoding.EncodeToString([]byte("abc" + canary)),
+		"a CANARY", "%63%61%6E%61%72%79", hex.EncodeToString([]byte("x" + canary)),
+		base64.StdEncoding.EncodeToString([]byte("abc" + canary)),
+		base64.StdEncoding.EncodeToString([]byte("1" + canary)),
+		base64.RawURLEncoding.EncodeToString([]byte("ab" + canary)),
 	} {
 		if betrays(text) == "" {
 			t.Errorf("%q is not found out", text)

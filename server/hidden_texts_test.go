@@ -54,9 +54,13 @@ func eachTextIn(m protoreflect.Message, path string, f func(name string, get fun
 			})
 		case field.Kind() == protoreflect.StringKind && field.IsList():
 			list := m.Mutable(field).List()
-			f(name, func() string { return list.Get(0).String() }, func(text string) { list.Set(0, protoreflect.ValueOfString(text)) })
+			f(name, func() string { return list.Get(0).String() }, func(text string) {
+				list.Set(0, protoreflect.ValueOfString(text))
+			})
 		case field.Kind() == protoreflect.StringKind:
-			f(name, func() string { return m.Get(field).String() }, func(text string) { m.Set(field, protoreflect.ValueOfString(text)) })
+			f(name, func() string { return m.Get(field).String() }, func(text string) {
+				m.Set(field, protoreflect.ValueOfString(text))
+			})
 		case field.Message() != nil && field.IsList():
 			eachTextIn(m.Mutable(field).List().Get(0).Message(), name, f)
 		case field.Message() != nil:

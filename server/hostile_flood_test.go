@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,7 +112,8 @@ func TestRapidReset(t *testing.T) {
 				stream := p.open(false, headersOf(servicePath+"SelectMemory")...)
 				p.write(func() error { return p.WriteRSTStream(stream, http2.ErrCodeCancel) })
 			}
-			if a := p.wait(p.request("ListTokenizers", nil)); a.code() != codes.OK && a.code() != codes.ResourceExhausted && !p.isEnded() {
+			a := p.wait(p.request("ListTokenizers", nil))
+			if a.code() != codes.OK && a.code() != codes.ResourceExhausted && !p.isEnded() {
 				t.Errorf("a call that is left alone: %+v", a)
 			}
 			o.isAlive(t)
@@ -164,15 +166,16 @@ func TestOtherProtocols(t *testing.T) {
 	for i := range random {
 		random[i] = byte(r.Uint32())
 	}
-	settings := frameHeader(0, http2.FrameSettings, 0, 0)
+	preface := []byte(http2.ClientPreface)
+	greeting := slices.Concat(preface, frameHeader(0, http2.FrameSettings, 0, 0))
 	for name, sent := range map[string][]byte{
 		"HTTP/1.1":                []byte("GET /metrics HTTP/1.1\r\nHost: test\r\nUpgrade: h2c\r\n\r\n"),
 		"random bytes":            random,
-		"a preface and no frame":  append([]byte(http2.ClientPreface), random...),
-		"no SETTINGS first":       append([]byte(http2.ClientPreface), frameHeader(0, http2.FrameData, 0, 1)...),
-		"a frame of 16 MiB":       append(append([]byte(http2.ClientPreface), settings...), frameHeader(1<<24-1, http2.FrameData, 0, 1)...),
-		"a stream of even number": append(append([]byte(http2.ClientPreface), settings...), 0, 0, 1, 1, 4, 0, 0, 0, 2, 0x82),
-		"DATA of stream 0":        append(append([]byte(http2.ClientPreface), settings...), frameHeader(0, http2.FrameData, 0, 0)...),
+		"a preface and no frame":  slices.Concat(preface, random),
+		"no SETTINGS first":       slices.Concat(preface, frameHeader(0, http2.FrameData, 0, 1)),
+		"a frame of 16 MiB":       slices.Concat(greeting, frameHeader(1<<24-1, http2.FrameData, 0, 1)),
+		"a stream of even number": append(slices.Clone(greeting), 0, 0, 1, 1, 4, 0, 0, 0, 2, 0x82),
+		"DATA of stream 0":        slices.Concat(greeting, frameHeader(0, http2.FrameData, 0, 0)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			noGoroutineStays(t, func() {

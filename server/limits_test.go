@@ -62,8 +62,9 @@ func TestConnectionAge(t *testing.T) {
 	}}, false)
 	idle, busy := dialPeer(t, o.address), dialPeer(t, o.address)
 	stream := busy.open(false, headersOf(servicePath+"SelectMemory")...)
+	isError := func(c http2.ErrCode) bool { return c != http2.ErrCodeNo }
 	for _, p := range []*peer{idle, busy} {
-		if codes := p.waitForEnd(); len(codes) == 0 || slices.ContainsFunc(codes, func(c http2.ErrCode) bool { return c != http2.ErrCodeNo }) {
+		if codes := p.waitForEnd(); len(codes) == 0 || slices.ContainsFunc(codes, isError) {
 			t.Errorf("GOAWAY %v, want some of NO_ERROR", codes)
 		}
 	}
@@ -71,7 +72,7 @@ func TestConnectionAge(t *testing.T) {
 		t.Errorf("%+v, want none", a)
 	}
 	o.isEmpty(t)
-	eventually(t, "the server has forgotten the connections", func() bool { return o.value(t, "promptassembly_connections") == 0 })
+	o.hasConnections(t, 0)
 }
 
 // A connection without calls is ended.
@@ -119,7 +120,29 @@ func TestKeepaliveTimeout(t *testing.T) {
 	begin(t, o, p, 1)
 	p.reading.Lock() // no answer to the ping
 	o.isEmpty(t)
-	eventually(t, "the server has forgotten the connection", func() bool { return o.value(t, "promptassembly_connections") == 0 })
+	o.hasConnections(t, 0)
 	p.reading.Unlock()
 	p.waitForEnd()
+}
+
+// Further connections than there may be wait until others end.
+func TestLimitOfConnections(t *testing.T) {
+	o := observe(t, server.Config{Limits: server.Limits{Connections: 2}}, false)
+	first, second := dialPeer(t, o.address), dialPeer(t, o.address)
+	for _, p := range []*peer{first, second} {
+		if a := p.wait(p.request("ListTokenizers", nil)); a.code() != codes.OK {
+			t.Errorf("%+v, want an answer", a)
+		}
+	}
+	third := dialPeer(t, o.address)
+	stream := third.request("ListTokenizers", nil)
+	time.Sleep(50 * time.Millisecond)
+	if a := third.answer(stream); a.ended {
+		t.Errorf("%+v, want no answer yet", a)
+	}
+	o.hasConnections(t, 2)
+	first.close()
+	if a := third.wait(stream); a.code() != codes.OK {
+		t.Errorf("%+v, want an answer", a)
+	}
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -132,13 +133,16 @@ func spanned(method, code string, received, sent int64, more map[string]any) map
 	return r
 }
 
+// capital is where a code's next word begins.
+var capital = regexp.MustCompile(`\B[A-Z]`)
+
 // seen is a sight of a call that was refused before anything was decided.
-func seen(series, code, status, reason string, received int64, identifiers map[string]any) sight {
+func seen(series, code, reason string, received int64, identifiers map[string]any) sight {
 	method, service, _ := strings.Cut(series, " ")
 	service, _, _ = strings.Cut(service, " ")
 	s := sight{
 		log:  record("INFO", service, method, code, number(received), 0, identifiers),
-		span: spanned(service+"/"+method, status, received, 0, nil),
+		span: spanned(service+"/"+method, strings.ToUpper(capital.ReplaceAllString(code, "_$0")), received, 0, nil),
 	}
 	if service == "unknown" {
 		s.log["level"], s.span["rpc.method"] = "DEBUG", "_OTHER"

@@ -86,7 +86,8 @@ func (o *observed) warm(t *testing.T, calls ...func()) {
 }
 
 func TestCallsThatAreRefusedAreSeen(t *testing.T) {
-	o := observe(t, server.Config{Limits: server.Limits{MessageBytes: 40_000, InFlightBytes: 128 << 10, CallerShare: 1}}, true)
+	limits := server.Limits{MessageBytes: 40_000, InFlightBytes: 128 << 10, CallerShare: 1}
+	o := observe(t, server.Config{Limits: limits}, true)
 	conn, client, p := dial(t, o.address), http2Client(t), dialPeer(t, o.address)
 	ids := map[string]any{"query_id": "q1", "scope": "0bfe935e70c321c7"}
 	sends := func(method string, message []byte) func() {
@@ -95,6 +96,12 @@ func TestCallsThatAreRefusedAreSeen(t *testing.T) {
 	o.warm(t, sends("ListTokenizers", nil), func() { p.wait(p.request("ListTokenizers", nil)) }, func() {
 		post(t, client, o.address, "ListTokenizers", bytes.NewReader(framed(0, nil)), nil)
 	})
+	compressed := func(encoding string) func() {
+		return func() {
+			header := http.Header{"Grpc-Encoding": {encoding}}
+			post(t, client, o.address, "SelectMemory", bytes.NewReader(framed(1, nil)), header)
+		}
+	}
 	edited := func(edit func(*pb.SelectMemoryRequest)) []byte {
 		r := three()
 		edit(r)
@@ -114,29 +121,27 @@ func TestCallsThatAreRefusedAreSeen(t *testing.T) {
 		r.MaxChars = &pb.Budget{Bound: &pb.Budget_Limit{Limit: 1}}
 	})
 	for _, test := range []struct {
-		name, method, code, status, reason string
-		received                           int
-		identifiers                        map[string]any
-		call                               func()
+		name, method, code, reason string
+		received                   int
+		identifiers                map[string]any
+		call                       func()
 	}{
-		{"a fault", selecting, "InvalidArgument", "INVALID_ARGUMENT", "INVALID_REQUEST", len(invalid), ids, sends("SelectMemory", invalid)},
-		{"tokenizer", selecting, "InvalidArgument", "INVALID_ARGUMENT", "UNKNOWN_TOKENIZER", len(tokenizer), ids, sends("SelectMemory", tokenizer)},
-		{"blank", planning, "FailedPrecondition", "FAILED_PRECONDITION", "REQUIRED_SEGMENT_EMPTY", len(blank), ids, sends("PlanPrompt", blank)},
-		{"budget", planning, "FailedPrecondition", "FAILED_PRECONDITION", "REQUIRED_SEGMENTS_EXCEED_BUDGET", len(small), ids, sends("PlanPrompt", small)},
-		{"undecodable", selecting, "InvalidArgument", "INVALID_ARGUMENT", "INVALID_REQUEST", 1, nil, sends("SelectMemory", []byte{0x32})},
-		{"too many elements", selecting, "InvalidArgument", "INVALID_ARGUMENT", "INVALID_REQUEST", len(many), nil, sends("SelectMemory", many)},
-		{"too large", selecting, "ResourceExhausted", "RESOURCE_EXHAUSTED", "", 0, nil, sends("SelectMemory", make([]byte, 40_001))},
-		{"nothing", selecting, "Internal", "INTERNAL", "", 0, nil, func() { p.wait(p.open(true, headersOf(servicePath+"SelectMemory")...)) }},
-		{"no method", unknown, "Unimplemented", "UNIMPLEMENTED", "", 0, nil, sends("Other", nil)},
-		{"gzip", selecting, "Unimplemented", "UNIMPLEMENTED", "", 0, nil, func() {
-			post(t, client, o.address, "SelectMemory", bytes.NewReader(framed(1, nil)), http.Header{"Grpc-Encoding": {"gzip"}})
+		{"a fault", selecting, "InvalidArgument", "INVALID_REQUEST", len(invalid), ids, sends("SelectMemory", invalid)},
+		{"tokenizer", selecting, "InvalidArgument", "UNKNOWN_TOKENIZER", len(tokenizer), ids, sends("SelectMemory", tokenizer)},
+		{"blank", planning, "FailedPrecondition", "REQUIRED_SEGMENT_EMPTY", len(blank), ids, sends("PlanPrompt", blank)},
+		{"budget", planning, "FailedPrecondition", "REQUIRED_SEGMENTS_EXCEED_BUDGET", len(small), ids, sends("PlanPrompt", small)},
+		{"undecodable", selecting, "InvalidArgument", "INVALID_REQUEST", 1, nil, sends("SelectMemory", []byte{0x32})},
+		{"too many elements", selecting, "InvalidArgument", "INVALID_REQUEST", len(many), nil, sends("SelectMemory", many)},
+		{"too large", selecting, "ResourceExhausted", "", 0, nil, sends("SelectMemory", make([]byte, 40_001))},
+		{"nothing", selecting, "Internal", "", 0, nil, func() {
+			p.wait(p.open(true, headersOf(servicePath+"SelectMemory")...))
 		}},
-		{"an unknown compression", selecting, "Unimplemented", "UNIMPLEMENTED", "", 0, nil, func() {
-			post(t, client, o.address, "SelectMemory", bytes.NewReader(framed(1, nil)), http.Header{"Grpc-Encoding": {"other"}})
-		}},
+		{"no method", unknown, "Unimplemented", "", 0, nil, sends("Other", nil)},
+		{"gzip", selecting, "Unimplemented", "", 0, nil, compressed("gzip")},
+		{"an unknown compression", selecting, "Unimplemented", "", 0, nil, compressed("other")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			want := seen(test.method, test.code, test.status, test.reason, int64(test.received), test.identifiers)
+			want := seen(test.method, test.code, test.reason, int64(test.received), test.identifiers)
 			if test.code == "Internal" {
 				want.log["level"] = "ERROR"
 			}
@@ -149,12 +154,12 @@ func TestCallsThatAreRefusedAreSeen(t *testing.T) {
 	begin(t, o, p, 1)
 	busy := append(marshal(t, three()), bytes.Repeat([]byte{0x32, 0}, 100)...)
 	t.Run("no room for its size", func(t *testing.T) {
-		want := seen(selecting, "ResourceExhausted", "RESOURCE_EXHAUSTED", "OVERLOADED", int64(len(busy)), nil)
+		want := seen(selecting, "ResourceExhausted", "OVERLOADED", int64(len(busy)), nil)
 		lookBeside(t, o, selecting, "ResourceExhausted", want, sends("SelectMemory", busy))
 	})
 	begin(t, o, p, 3)
 	t.Run("no room", func(t *testing.T) {
-		want := seen(selecting, "ResourceExhausted", "RESOURCE_EXHAUSTED", "OVERLOADED", 0, nil)
+		want := seen(selecting, "ResourceExhausted", "OVERLOADED", 0, nil)
 		lookBeside(t, o, selecting, "ResourceExhausted", want, sends("SelectMemory", busy))
 	})
 }

@@ -76,6 +76,14 @@ func (o *observed) isEmpty(t testing.TB) {
 	}
 }
 
+// hasConnections checks that, before long, so many connections are open.
+func (o *observed) hasConnections(t testing.TB, n float64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%.0f connections are open", n), func() bool {
+		return o.value(t, "promptassembly_connections") == n
+	})
+}
+
 // isAlive checks that a call of a caller of its own is answered.
 func (o *observed) isAlive(t testing.TB) {
 	t.Helper()
