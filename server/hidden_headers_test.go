@@ -50,11 +50,11 @@ func TestHeadersOfNoCallAreHidden(t *testing.T) {
 	w := &watch{observed: observe(t, server.Config{}, true)}
 	p := dialPeer(t, w.address)
 	for want, headers := range map[string][]string{
-		fmt.Sprintf("malformed method name: %q", canary):                                            headersOf(canary),
-		fmt.Sprintf("malformed method name: %q", "/"+canary):                                        headersOf("/" + canary),
-		fmt.Sprintf("invalid gRPC request content-type %q", canary):                                 replace("content-type", canary),
+		fmt.Sprintf("malformed method name: %q", canary):                                         headersOf(canary),
+		fmt.Sprintf("malformed method name: %q", "/"+canary):                                     headersOf("/" + canary),
+		fmt.Sprintf("invalid gRPC request content-type %q", canary):                              replace("content-type", canary),
 		fmt.Sprintf("malformed grpc-timeout: transport: timeout string is too long: %q", canary): headersOf(servicePath, "grpc-timeout", canary),
-		fmt.Sprintf("Received a HEADERS frame with :method %q which should be POST", canary):        replace(":method", canary),
+		fmt.Sprintf("Received a HEADERS frame with :method %q which should be POST", canary):     replace(":method", canary),
 	} {
 		if a := p.wait(p.open(true, headers...)); a.message() != want {
 			t.Errorf("%q, want %q", a.message(), want)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"maps"
 	"strconv"
 
 	"golang.org/x/net/http2"
@@ -42,10 +43,13 @@ func (p *peer) wait(stream uint32) answer {
 func (p *peer) answer(stream uint32) answer {
 	p.reading.Lock()
 	defer p.reading.Unlock()
-	if a := p.answers[stream]; a != nil {
-		return *a
+	a := p.answers[stream]
+	if a == nil {
+		return answer{}
 	}
-	return answer{}
+	is := *a
+	is.header = maps.Clone(a.header)
+	return is
 }
 
 // counted returns how many answers have ended with each status.
@@ -71,6 +75,8 @@ func (p *peer) isEnded() bool {
 func (p *peer) waitForEnd() []http2.ErrCode {
 	p.t.Helper()
 	eventually(p.t, "the server has closed the connection", p.isEnded)
+	p.reading.Lock()
+	defer p.reading.Unlock()
 	return p.goAway
 }
 
