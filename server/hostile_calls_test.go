@@ -64,7 +64,7 @@ func TestAbandonedCalls(t *testing.T) {
 			late = count(codes.Canceled)
 			return late+count(codes.ResourceExhausted) >= connections*calls-16
 		})
-		t.Logf("%d calls are cancelled, %.0f bytes held for the others", late, o.value(t, "promptassembly_buffered_bytes"))
+		t.Logf("%d calls are cancelled, %.0f bytes held for the others", late, o.value(t, "promptassembly_arriving_bytes"))
 		for _, p := range peers {
 			p.close()
 		}
@@ -96,7 +96,7 @@ func TestRequestsThatTrickleIn(t *testing.T) {
 	}
 	cancelled := func() int { return p.counted()[codes.Canceled] }
 	eventually(t, "one of them is cancelled", func() bool { return cancelled() > 0 })
-	if held := o.value(t, "promptassembly_buffered_bytes"); held != 16<<20 {
+	if held := o.value(t, "promptassembly_arriving_bytes"); held != 16<<20 {
 		t.Errorf("%.0f bytes are held for the other, want 16 MiB", held)
 	}
 	o.isAlive(t)

@@ -74,7 +74,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 				p, streams = unread(t, o, calls)
 				o.isAlive(t)
 			})
-			held := o.value(t, "promptassembly_buffered_bytes")
+			held := o.value(t, "promptassembly_answers_bytes")
 			refused := p.counted()[codes.ResourceExhausted]
 			t.Logf("%d calls are refused, %.0f bytes held", refused, held)
 			if held <= share/2 || held > share {
@@ -127,7 +127,7 @@ func TestClientThatStopsReading(t *testing.T) {
 	})
 	var before float64
 	eventually(t, "nothing more is written", func() bool {
-		held := o.value(t, "promptassembly_buffered_bytes")
+		held := o.value(t, "promptassembly_answers_bytes")
 		defer func() { before = held }()
 		time.Sleep(50 * time.Millisecond)
 		return held == before

@@ -31,13 +31,16 @@ type Limits struct {
 	// and at most 1. One call counts as that at most. A caller is a connection, as long as callers
 	// are not authenticated. Default 0.5.
 	CallerShare float64
-	// BufferedBytes bounds the memory of answers until their callers have read them, and of requests
-	// that take longer than a second to arrive, each of which counts as 16 MiB. A call beyond it is
-	// refused as OVERLOADED, or, while its request arrives, CANCELLED. Default 256 MiB.
+	// BufferedBytes bounds the memory of answers until their callers have read them, and also that of
+	// requests that take longer than a second to arrive, each of which counts as 16 MiB. A call beyond
+	// the first is refused as OVERLOADED, one beyond the second ends as CANCELLED. Default 128 MiB.
 	BufferedBytes int64
 	// CallTimeout is how long a call may take from its headers to its answer; a caller's own deadline
-	// may be earlier. Default 30 s.
+	// may be earlier. A health watch may take longer. Default 30 s.
 	CallTimeout time.Duration
+	// UnreadTimeout is how long an answer may wait for its caller to read it, before the connection
+	// is closed. Default 1 min.
+	UnreadTimeout time.Duration
 	// Connections is how many connections a listener may have open; further ones wait to be accepted.
 	// Default 4,096.
 	Connections int
@@ -67,8 +70,9 @@ func DefaultLimits() Limits {
 		HeaderBytes:        64 << 10,
 		InFlightBytes:      int64(runtime.GOMAXPROCS(0)) * 8 << 20,
 		CallerShare:        0.5,
-		BufferedBytes:      256 << 20,
+		BufferedBytes:      128 << 20,
 		CallTimeout:        30 * time.Second,
+		UnreadTimeout:      time.Minute,
 		Connections:        4096,
 		HandshakeTimeout:   10 * time.Second,
 		ConnectionAge:      30 * time.Minute,
@@ -91,6 +95,7 @@ func (l Limits) withDefaults() Limits {
 		CallerShare:        cmp.Or(l.CallerShare, d.CallerShare),
 		BufferedBytes:      cmp.Or(l.BufferedBytes, d.BufferedBytes),
 		CallTimeout:        cmp.Or(l.CallTimeout, d.CallTimeout),
+		UnreadTimeout:      cmp.Or(l.UnreadTimeout, d.UnreadTimeout),
 		Connections:        cmp.Or(l.Connections, d.Connections),
 		HandshakeTimeout:   cmp.Or(l.HandshakeTimeout, d.HandshakeTimeout),
 		ConnectionAge:      cmp.Or(l.ConnectionAge, d.ConnectionAge),

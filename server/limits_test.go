@@ -113,11 +113,11 @@ func TestKeepaliveTimeout(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second")
 	}
-	o := observe(t, server.Config{Limits: server.Limits{ // grpc does not ask more often than once a second
+	o := hold(t, server.Limits{ // grpc does not ask more often than once a second
 		KeepaliveTime: time.Second, KeepaliveTimeout: 50 * time.Millisecond,
-	}}, false)
+	}, false)
 	p := dialPeer(t, o.address)
-	begin(t, o, p, 1)
+	o.begin(t, p, 1)
 	p.reading.Lock() // no answer to the ping
 	o.isEmpty(t)
 	o.hasConnections(t, 0)

@@ -63,13 +63,13 @@ func lookBeside(t *testing.T, o *observed, method, code string, want sight, call
 		t.Fatalf("%d lines and %d spans, want 1 and 1", len(logged), len(ended))
 	}
 	line := logged[0]
-	if d, ok := line["duration"].(number); !ok || d <= 0 {
-		t.Errorf("duration %v", line["duration"])
+	if d, ok := line["duration_ms"].(number); !ok || d <= 0 {
+		t.Errorf("duration_ms %v", line["duration_ms"])
 	}
 	if id := ended[0].SpanContext().TraceID().String(); line["trace_id"] != id {
 		t.Errorf("trace id %v, want %s", line["trace_id"], id)
 	}
-	for _, name := range []string{"time", "duration", "trace_id"} {
+	for _, name := range []string{"time", "duration_ms", "trace_id"} {
 		delete(line, name)
 	}
 	if diff := cmp.Diff(want.log, line); diff != "" {

@@ -71,7 +71,7 @@ func (o *observed) value(t testing.TB, series string) float64 {
 // isEmpty checks that, before long, nothing is held for any call.
 func (o *observed) isEmpty(t testing.TB) {
 	t.Helper()
-	for _, gauge := range []string{"promptassembly_in_flight_bytes", "promptassembly_buffered_bytes"} {
+	for _, gauge := range []string{"promptassembly_in_flight_bytes", "promptassembly_arriving_bytes", "promptassembly_answers_bytes"} {
 		eventually(t, gauge+" is 0", func() bool { return o.value(t, gauge) == 0 })
 	}
 }

@@ -15,37 +15,71 @@ import (
 	"github.com/promptassembly/promptassembly/server"
 )
 
-// begin begins calls whose requests do not come yet, and waits until each holds its 32 KiB.
-func begin(t *testing.T, o *observed, p *peer, calls int) []uint32 {
+// held is a server on which calls last until they are let go.
+type held struct {
+	*observed
+	letGo chan struct{}
+}
+
+// hold serves a server whose calls with a tokenizer "hold" last.
+func hold(t *testing.T, limits server.Limits, tracing bool) held {
 	t.Helper()
-	want := o.value(t, "promptassembly_in_flight_bytes") + float64(calls*32<<10)
+	letGo := make(chan struct{})
+	lasting := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		if r, ok := req.(*pb.SelectMemoryRequest); ok && r.GetTokenizer() == "hold" {
+			select {
+			case <-letGo:
+			case <-ctx.Done():
+			}
+			r.Tokenizer = ""
+		}
+		return next(ctx, req)
+	}
+	o := observe(t, server.Config{
+		Limits: limits, Options: []grpc.ServerOption{grpc.ChainUnaryInterceptor(lasting)},
+	}, tracing)
+	return held{o, letGo}
+}
+
+// begin begins calls that last, and waits until each holds its 32 KiB.
+func (h held) begin(t *testing.T, p *peer, calls int) []uint32 {
+	t.Helper()
+	c := candidate("m", "")
+	request := &pb.SelectMemoryRequest{UserScope: "u", Tokenizer: "hold", Candidates: []*pb.MemoryContextCandidate{c}}
+	const encoded = (32<<10 - 1<<10) / 2                        // which counts twice, beside 1 KiB for the candidate
+	c.Text = strings.Repeat("x", encoded-proto.Size(request)-6) // the lengths of text and candidate take more bytes
+	for proto.Size(request) < encoded {
+		c.Text += "x"
+	}
+	want := h.value(t, "promptassembly_in_flight_bytes") + float64(calls*32<<10)
 	streams := make([]uint32, calls)
 	for i := range streams {
-		streams[i] = p.open(false, headersOf(servicePath+"SelectMemory")...)
+		streams[i] = p.request("SelectMemory", marshal(t, request))
 	}
-	eventually(t, "the calls are in flight", func() bool { return o.value(t, "promptassembly_in_flight_bytes") == want })
+	eventually(t, "the calls are in flight", func() bool { return h.value(t, "promptassembly_in_flight_bytes") == want })
 	return streams
 }
 
-// finish sends requests and checks that they are answered.
-func finish(t *testing.T, p *peer, streams []uint32) {
+// finish lets the calls go and checks that they are answered.
+func (h held) finish(t *testing.T, p *peer, streams []uint32) {
 	t.Helper()
+	close(h.letGo)
 	for _, stream := range streams {
-		p.data(stream, true, framed(0, marshal(t, &pb.SelectMemoryRequest{UserScope: "u"})))
 		if a := p.wait(stream); a.code() != codes.OK {
 			t.Errorf("%v, want OK", a.header)
 		}
 	}
+	h.isEmpty(t)
 }
 
 // A call beyond what may be in flight is refused before its request comes, whoever makes it.
 func TestOverload(t *testing.T) {
-	o := observe(t, server.Config{Limits: server.Limits{InFlightBytes: 64 << 10, CallerShare: 1}}, false)
+	o := hold(t, server.Limits{InFlightBytes: 64 << 10, CallerShare: 1}, false)
 	first, second := dialPeer(t, o.address), dialPeer(t, o.address)
 	if limit := o.value(t, "promptassembly_in_flight_limit_bytes"); limit != 64<<10 {
 		t.Errorf("the limit is shown as %.0f bytes", limit)
 	}
-	streams := begin(t, o, first, 2)
+	streams := o.begin(t, first, 2)
 	for _, p := range []*peer{first, second} {
 		for _, method := range []string{"SelectMemory", "PlanPrompt", "ListTokenizers"} {
 			checkOverloaded(t, p.wait(p.open(false, headersOf(servicePath+method)...)))
@@ -60,34 +94,31 @@ func TestOverload(t *testing.T) {
 	if a := second.wait(health); a.code() != codes.OK {
 		t.Errorf("health: %v, want OK", a.header)
 	}
-	finish(t, first, streams)
-	o.isEmpty(t)
+	o.finish(t, first, streams)
 	o.isAlive(t)
 }
 
 // One caller's flood is refused up to its share, and others are not.
 func TestFloodOfOneCaller(t *testing.T) {
-	o := observe(t, server.Config{Limits: server.Limits{InFlightBytes: 256 << 10, CallerShare: 0.5}}, false)
+	o := hold(t, server.Limits{InFlightBytes: 256 << 10, CallerShare: 0.5}, false)
 	p := dialPeer(t, o.address)
-	streams := begin(t, o, p, 4)
+	streams := o.begin(t, p, 4)
 	for range 50 {
 		checkOverloaded(t, p.wait(p.open(false, headersOf(servicePath+"SelectMemory")...)))
 		o.isAlive(t)
 	}
-	finish(t, p, streams)
-	o.isEmpty(t)
+	o.finish(t, p, streams)
 }
 
 // A call that is larger than its caller's share is admitted when the caller has no other in flight.
 func TestCallLargerThanTheShare(t *testing.T) {
-	o := observe(t, server.Config{Limits: server.Limits{InFlightBytes: 256 << 10, CallerShare: 0.5}}, false)
+	o := hold(t, server.Limits{InFlightBytes: 256 << 10, CallerShare: 0.5}, false)
 	p := dialPeer(t, o.address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
 	p.write(func() error { return p.WriteWindowUpdate(0, 1<<20) })
 	large := largeAnswer(t) // counts as more than 150 KiB
-	streams := begin(t, o, p, 1)
+	streams := o.begin(t, p, 1)
 	checkOverloaded(t, p.wait(p.request("SelectMemory", large)))
-	finish(t, p, streams)
-	o.isEmpty(t)
+	o.finish(t, p, streams)
 	if a := p.wait(p.request("SelectMemory", large)); a.code() != codes.OK {
 		t.Errorf("%v, want OK", a.header)
 	}

@@ -5,13 +5,11 @@ package server
 import (
 	"context"
 	"log/slog"
-	"net"
 	"time"
 
 	middleware "github.com/grpc-ecosystem/go-grpc-middleware/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -64,19 +62,23 @@ func New(cfg Config) *Server {
 		log = slog.Default()
 	}
 	limits := cfg.Limits.withDefaults()
-	inFlight := admission.NewGate(limits.InFlightBytes, limits.CallerShare)
-	buffered := admission.NewGate(limits.BufferedBytes, limits.CallerShare)
+	gates := rpc.Gates{
+		InFlight: admission.NewGate(limits.InFlightBytes, limits.CallerShare),
+		Arriving: admission.NewGate(limits.BufferedBytes, limits.CallerShare),
+		Answers:  admission.NewGate(limits.BufferedBytes, limits.CallerShare),
+	}
 	if cfg.Metrics != nil {
-		gauges(cfg.Metrics, "in_flight", "calls that are received and answered", inFlight)
-		gauges(cfg.Metrics, "buffered", "answers and requests under way", buffered)
+		gauges(cfg.Metrics, "in_flight", "calls that wait for their turn and are answered", gates.InFlight)
+		gauges(cfg.Metrics, "arriving", "requests that take long to arrive", gates.Arriving)
+		gauges(cfg.Metrics, "answers", "answers that their callers have not read", gates.Answers)
 	}
 	service := rpc.New(rpc.Config{
-		Log:          log,
-		Counters:     tokens.NewSet(tokens.Estimate{}),
-		MessageBytes: limits.MessageBytes,
-		CallTimeout:  limits.CallTimeout,
-		InFlight:     inFlight,
-		Buffered:     buffered,
+		Log:           log,
+		Counters:      tokens.NewSet(tokens.Estimate{}),
+		MessageBytes:  limits.MessageBytes,
+		CallTimeout:   limits.CallTimeout,
+		UnreadTimeout: limits.UnreadTimeout,
+		Gates:         gates,
 	})
 	observer := cfg.observer(log)
 	watches, endWatches := context.WithCancel(context.Background())
@@ -95,16 +97,11 @@ func New(cfg Config) *Server {
 		connections: limits.Connections,
 	}
 	service.Register(s.Server)
-	healthpb.RegisterHealthServer(s.Server, s.health)
+	rpc.RegisterHealth(s.Server, s.health)
 	s.health.SetServingStatus(pb.PromptAssemblyService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	reflection.Register(s.Server)
 	observer.Know(s.GetServiceInfo())
 	return s
-}
-
-// Serve accepts connections until the server is stopped, and then returns nil. It closes the listener.
-func (s *Server) Serve(listener net.Listener) error {
-	return s.Server.Serve(netutil.LimitListener(listener, s.connections))
 }
 
 // unknownMethod answers calls of methods that there are not, so that they are counted, too.

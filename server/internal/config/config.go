@@ -77,6 +77,7 @@ func newConfig(k *koanf.Koanf) Config {
 			CallerShare:        k.Float64("limits.caller_share"),
 			BufferedBytes:      k.Int64("limits.buffered_bytes"),
 			CallTimeout:        k.Duration("limits.call_timeout"),
+			UnreadTimeout:      k.Duration("limits.unread_timeout"),
 			Connections:        k.Int("limits.connections"),
 			HandshakeTimeout:   k.Duration("limits.handshake_timeout"),
 			ConnectionAge:      k.Duration("limits.connection_age"),

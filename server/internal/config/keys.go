@@ -68,9 +68,10 @@ func Keys() []Key {
 		computed("8MiB a processor", size("limits.in_flight_bytes", d.InFlightBytes, 1<<20, 1<<40,
 			"memory of the calls that are received and answered at the same time, as estimated; calls beyond it are refused")),
 		size("limits.buffered_bytes", d.BufferedBytes, 1<<20, 1<<40,
-			"memory of answers until they are read, and of requests that arrive slowly; calls beyond it are refused"),
-		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of either that the calls of one connection may take"},
+			"memory of answers until they are read, and as much for requests that arrive slowly; calls beyond it are refused"),
+		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of each that the calls of one connection may take"},
 		duration("limits.call_timeout", d.CallTimeout, time.Millisecond, day, "how long a call may take, from its headers to its answer"),
+		duration("limits.unread_timeout", d.UnreadTimeout, time.Millisecond, day, "how long an answer may wait for its caller to read it, before the connection is closed"),
 		count("limits.connections", int64(d.Connections), 1, math.MaxInt32, "open connections; further ones wait to be accepted"),
 		duration("limits.handshake_timeout", d.HandshakeTimeout, time.Millisecond, day, "how long a connection may take to be set up"),
 		duration("limits.connection_age", d.ConnectionAge, time.Millisecond, 365*day, "after which time a connection is asked to end"),
@@ -82,14 +83,14 @@ func Keys() []Key {
 		duration("keepalive.min_time", d.KeepaliveMinTime, time.Millisecond, day, "how often a client may ask for one; who asks more often is disconnected"),
 
 		count("memory.gc_percent", 400, 1, 10_000, "growth of the heap between garbage collections, in percent; GOGC wins over it"),
-		computed("4 × limits.in_flight_bytes + limits.buffered_bytes + 128MiB", size("memory.limit", memoryLimit(d.InFlightBytes, d.BufferedBytes), 16<<20, 1<<44,
+		computed("4 × limits.in_flight_bytes + 2 × limits.buffered_bytes + 128MiB", size("memory.limit", memoryLimit(d.InFlightBytes, d.BufferedBytes), 16<<20, 1<<44,
 			"soft limit of the process's memory; GOMEMLIMIT wins over it")),
 	}
 }
 
 // memoryLimit is the default of memory.limit: a call in flight takes a few times what it is estimated
 // at until its garbage is collected, and the rest is for the process itself.
-func memoryLimit(inFlight, buffered int64) int64 { return 4*inFlight + buffered + 128<<20 }
+func memoryLimit(inFlight, buffered int64) int64 { return 4*inFlight + 2*buffered + 128<<20 }
 
 // computed returns key with an account of how its default comes about.
 func computed(how string, key Key) Key {

@@ -53,7 +53,7 @@ func TestEveryKey(t *testing.T) {
 		Drain: config.Drain{Wait: 5 * time.Second, Timeout: 90 * time.Second},
 		Limits: server.Limits{
 			MessageBytes: 1 << 20, Streams: 4294967295, HeaderBytes: 32 << 10, InFlightBytes: 3 << 30, CallerShare: 1,
-			BufferedBytes: 5 << 20, CallTimeout: time.Second, Connections: 77, HandshakeTimeout: 2 * time.Second, ConnectionAge: 3 * time.Hour,
+			BufferedBytes: 5 << 20, CallTimeout: time.Second, UnreadTimeout: 11 * time.Second, Connections: 77, HandshakeTimeout: 2 * time.Second, ConnectionAge: 3 * time.Hour,
 			ConnectionAgeGrace: 4 * time.Second, ConnectionIdle: 5 * time.Second,
 			KeepaliveTime: 6 * time.Second, KeepaliveTimeout: 7 * time.Second, KeepaliveMinTime: 8 * time.Millisecond,
 		},
@@ -88,6 +88,7 @@ limits:
   caller_share: 1
   buffered_bytes: 5MiB
   call_timeout: 1s
+  unread_timeout: 11s
   connections: 77
   handshake_timeout: 2s
   connection_age: 3h
@@ -141,8 +142,8 @@ func TestMemoryLimitFollowsTheCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := find(t, settings, "memory.limit"); cfg.Memory.Limit != 416<<20 || got.Value != "416MiB" || got.Origin != "default" {
-		t.Errorf("%d, which is %s from %s, want 416MiB by default", cfg.Memory.Limit, got.Value, got.Origin)
+	if got := find(t, settings, "memory.limit"); cfg.Memory.Limit != 448<<20 || got.Value != "448MiB" || got.Origin != "default" {
+		t.Errorf("%d, which is %s from %s, want 448MiB by default", cfg.Memory.Limit, got.Value, got.Origin)
 	}
 }
 

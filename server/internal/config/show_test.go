@@ -29,9 +29,10 @@ limits.message_bytes         16MiB        default
 limits.streams               128          default
 limits.header_bytes          64KiB        default
 limits.in_flight_bytes       64MiB        --limits-in-flight-bytes
-limits.buffered_bytes        256MiB       default
+limits.buffered_bytes        128MiB       default
 limits.caller_share          0.5          default
 limits.call_timeout          30s          default
+limits.unread_timeout        1m           default
 limits.connections           4096         default
 limits.handshake_timeout     10s          default
 limits.connection_age        30m          default

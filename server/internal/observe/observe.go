@@ -160,11 +160,8 @@ func annotate(span trace.Span, call *Call, reason string) {
 // log writes the record of a call. Calls that are not the service's own, such as health checks, are
 // there at the level of debugging.
 func (o *Observer) log(ctx context.Context, call *Call, code codes.Code, reason string, duration time.Duration) {
-	level := slog.LevelInfo
-	switch {
-	case code == codes.Internal || code == codes.Unknown || code == codes.DataLoss:
-		level = slog.LevelError
-	case call.method.service != pb.PromptAssemblyService_ServiceDesc.ServiceName:
+	level := slog.LevelInfo // a bug is logged by itself: gRPC says INTERNAL for what callers do, too
+	if call.method.service != pb.PromptAssemblyService_ServiceDesc.ServiceName {
 		level = slog.LevelDebug
 	}
 	if o.Log == nil || !o.Log.Enabled(ctx, level) {
@@ -173,7 +170,7 @@ func (o *Observer) log(ctx context.Context, call *Call, code codes.Code, reason 
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs,
 		slog.String("service", call.method.service), slog.String("method", call.method.name),
-		slog.String("code", code.String()), slog.Duration("duration", duration),
+		slog.String("code", code.String()), slog.Float64("duration_ms", float64(duration.Microseconds())/1000),
 		slog.Int("request_bytes", call.requestBytes), slog.Int("response_bytes", call.responseBytes))
 	for _, optional := range []struct{ key, value string }{
 		{"reason", reason}, {"query_id", call.queryID}, {"scope", o.scope(call.scope)}, {"trace_id", call.traceID},

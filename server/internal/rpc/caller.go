@@ -2,21 +2,32 @@ package rpc
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 
 	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/tap"
 
 	"github.com/promptassembly/promptassembly/server/internal/admission"
 )
 
+// Gates bound the memory that calls take.
+type Gates struct {
+	// InFlight is for calls while they wait for their turn and are answered.
+	InFlight *admission.Gate
+	// Arriving is for requests that take long to arrive.
+	Arriving *admission.Gate
+	// Answers is for answers until their callers have read them.
+	Answers *admission.Gate
+}
+
 // caller is what a caller may take of the server. As long as callers are not authenticated, a
 // connection is one.
 type caller struct {
-	inFlight, buffered *admission.Account
+	inFlight, arriving, answers *admission.Account
 	// expected is what a call is charged for until its size is known: the mean of those before it,
 	// the last ones counting most.
-	expected atomic.Int64
+	expected   atomic.Int64
+	disconnect func()
 }
 
 // The least and the most that a call is charged for until its size is known. The least is half of
@@ -39,14 +50,20 @@ type callerKey struct{}
 func callerOf(ctx context.Context) *caller { return ctx.Value(callerKey{}).(*caller) }
 
 // callers is a stats.Handler that tells connections apart.
-type callers struct {
-	inFlight, buffered *admission.Gate
-}
+type callers struct{ gates Gates }
 
 // TagConn implements stats.Handler.
-func (c callers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
-	caller := &caller{inFlight: c.inFlight.Open(), buffered: c.buffered.Open()}
+func (c callers) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+	caller := &caller{
+		inFlight:   c.gates.InFlight.Open(),
+		arriving:   c.gates.Arriving.Open(),
+		answers:    c.gates.Answers.Open(),
+		disconnect: func() {},
+	}
 	caller.learn(leastExpected)
+	if address, ok := info.RemoteAddr.(io.Closer); ok {
+		caller.disconnect = func() { _ = address.Close() }
+	}
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
@@ -54,7 +71,7 @@ func (c callers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Cont
 // it; the calls that it has begun go on, and end by themselves.
 func (callers) HandleConn(ctx context.Context, event stats.ConnStats) {
 	if _, ended := event.(*stats.ConnEnd); ended {
-		callerOf(ctx).buffered.Close()
+		callerOf(ctx).answers.Close()
 	}
 }
 
@@ -63,33 +80,3 @@ func (callers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context 
 
 // HandleRPC implements stats.Handler.
 func (callers) HandleRPC(context.Context, stats.RPCStats) {}
-
-// arrival is a call from when its headers are read.
-type arrival struct {
-	caller *caller
-	room   admission.Ticket
-	full   bool // there is no room
-	cancel context.CancelFunc
-	// begin returns false if the call ended before anybody answered it; its room is given back then.
-	begin func() bool
-}
-
-type arrivalKey struct{}
-
-func arrivalOf(ctx context.Context) *arrival { return ctx.Value(arrivalKey{}).(*arrival) }
-
-// arrive takes room for a call, bounds its time and lets it be cancelled. It runs on the goroutine
-// that reads the connection: were room taken only when a call's turn comes, those that wait for their
-// turn would not count. A call without room is refused in its turn, with all that belongs to it.
-func (s *Service) arrive(ctx context.Context, info *tap.Info) (context.Context, error) {
-	if !s.methods[info.FullMethodName] {
-		return ctx, nil
-	}
-	a := &arrival{caller: callerOf(ctx)}
-	ctx, a.cancel = context.WithTimeout(context.WithValue(ctx, arrivalKey{}, a), s.callTimeout)
-	var admitted bool
-	a.room, admitted = a.caller.inFlight.Admit(a.caller.expected.Load())
-	a.full = !admitted
-	a.begin = context.AfterFunc(ctx, a.room.Release)
-	return ctx, nil
-}

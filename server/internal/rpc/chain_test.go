@@ -37,8 +37,8 @@ func (panicking) Count([]byte) int { panic(canary) }
 func TestOrderOfTheChain(t *testing.T) {
 	var log logged
 	unary, stream := chain(log.logger())
-	if len(unary) != 2 || len(stream) != 1 {
-		t.Fatalf("%d unary and %d stream interceptors, want 2 and 1", len(unary), len(stream))
+	if len(unary) != 2 || len(stream) != 2 {
+		t.Fatalf("%d unary and %d stream interceptors, want 2 and 2", len(unary), len(stream))
 	}
 	recovers, validates := unary[0], unary[1]
 
@@ -145,7 +145,8 @@ func connect(t *testing.T, log *logged) pb.PromptAssemblyServiceClient {
 func testService(log *slog.Logger, counters ...tokens.Counter) *Service {
 	return New(Config{
 		Log: log, Counters: tokens.NewSet(counters...), MessageBytes: MaxMessageBytes, CallTimeout: time.Minute,
-		InFlight: admission.NewGate(1<<30, 1), Buffered: admission.NewGate(1<<30, 1),
+		UnreadTimeout: time.Minute,
+		Gates:         Gates{admission.NewGate(1<<30, 1), admission.NewGate(1<<30, 1), admission.NewGate(1<<30, 1)},
 	})
 }
 

@@ -5,15 +5,16 @@ package rpc
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"golang.org/x/text/unicode/norm"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/experimental"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
-	"github.com/promptassembly/promptassembly/server/internal/admission"
 	"github.com/promptassembly/promptassembly/server/memory"
 	"github.com/promptassembly/promptassembly/server/prompt"
 	"github.com/promptassembly/promptassembly/server/tokens"
@@ -30,32 +31,33 @@ type Config struct {
 	MessageBytes int
 	// CallTimeout is how long a call may take, from its headers on.
 	CallTimeout time.Duration
-	// InFlight bounds the memory of calls while they are received and answered, Buffered that of
-	// requests that arrive slowly, and of answers until they are written.
-	InFlight, Buffered *admission.Gate
+	// UnreadTimeout is how long a caller may take to read an answer, before it is disconnected.
+	UnreadTimeout time.Duration
+	Gates         Gates
 }
 
 // Service implements the RPCs on requests that the chain has found well-formed.
 type Service struct {
 	pb.UnimplementedPromptAssemblyServiceServer
-	log                *slog.Logger
-	counters           tokens.Set
-	messageBytes       int
-	callTimeout        time.Duration
-	inFlight, buffered *admission.Gate
-	methods            map[string]bool // by full name
+	log           *slog.Logger
+	counters      tokens.Set
+	messageBytes  int
+	callTimeout   time.Duration
+	unreadTimeout time.Duration
+	gates         Gates
+	methods       map[string]bool // by full name
 }
 
 // New returns a service, for a gRPC server that is made with its Options.
 func New(cfg Config) *Service {
 	s := &Service{
-		log:          cfg.Log,
-		counters:     cfg.Counters,
-		messageBytes: cfg.MessageBytes,
-		callTimeout:  cfg.CallTimeout,
-		inFlight:     cfg.InFlight,
-		buffered:     cfg.Buffered,
-		methods:      make(map[string]bool),
+		log:           cfg.Log,
+		counters:      cfg.Counters,
+		messageBytes:  cfg.MessageBytes,
+		callTimeout:   cfg.CallTimeout,
+		unreadTimeout: cfg.UnreadTimeout,
+		gates:         cfg.Gates,
+		methods:       make(map[string]bool),
 	}
 	for _, method := range pb.PromptAssemblyService_ServiceDesc.Methods {
 		s.methods["/"+pb.PromptAssemblyService_ServiceDesc.ServiceName+"/"+method.MethodName] = true
@@ -71,7 +73,7 @@ func (s *Service) Options() []grpc.ServerOption {
 		experimental.BufferPool(buffers),
 		grpc.MaxRecvMsgSize(s.messageBytes),
 		grpc.InTapHandle(s.arrive),
-		grpc.StatsHandler(callers{s.inFlight, s.buffered}),
+		grpc.StatsHandler(callers{s.gates}),
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
 	}
@@ -79,6 +81,16 @@ func (s *Service) Options() []grpc.ServerOption {
 
 // Register registers the service with a server that was made with its Options.
 func (s *Service) Register(server *grpc.Server) { server.RegisterService(s.describe(), s) }
+
+// RegisterHealth registers a health service with a server that was made with Options.
+func RegisterHealth(server *grpc.Server, health healthpb.HealthServer) {
+	desc := healthpb.Health_ServiceDesc
+	desc.Methods = slices.Clone(desc.Methods)
+	for i := range desc.Methods {
+		desc.Methods[i].Handler = guard(desc.Methods[i].Handler)
+	}
+	server.RegisterService(&desc, health)
+}
 
 // SelectMemory implements pb.PromptAssemblyServiceServer.
 func (s *Service) SelectMemory(ctx context.Context, req *pb.SelectMemoryRequest) (*pb.SelectMemoryResponse, error) {

@@ -17,9 +17,6 @@ import (
 	"github.com/promptassembly/promptassembly/server/internal/observe"
 )
 
-// lateAfter is when a request that is still arriving is charged for the largest there can be.
-const lateAfter = time.Second
-
 // describe returns the service's description with each method wrapped.
 func (s *Service) describe() *grpc.ServiceDesc {
 	desc := pb.PromptAssemblyService_ServiceDesc
@@ -40,8 +37,7 @@ func (s *Service) wrap(handle grpc.MethodHandler) grpc.MethodHandler {
 				resp, err = nil, panicked(s.log)
 			}
 		}()
-		call := observe.From(ctx)
-		if encoding := call.Compression(); encoding != "" && encoding != "identity" {
+		if compressed(ctx) {
 			return nil, errCompressed
 		}
 		arrival := arrivalOf(ctx)
@@ -56,7 +52,7 @@ func (s *Service) wrap(handle grpc.MethodHandler) grpc.MethodHandler {
 		resp, err = handle(srv, ctx, func(m any) error {
 			var received frame
 			defer received.free()
-			if err := arrival.receive(receive, &received); err != nil {
+			if err := arrival.receive(func() error { return receive(&received) }); err != nil {
 				return err
 			}
 			return arrival.decode(ctx, received.bytes(), m.(proto.Message))
@@ -64,28 +60,9 @@ func (s *Service) wrap(handle grpc.MethodHandler) grpc.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
-		noteDecisions(call, resp)
-		return arrival.caller.answer(ctx, resp.(proto.Message))
+		noteDecisions(observe.From(ctx), resp)
+		return s.answer(ctx, resp.(proto.Message))
 	}
-}
-
-// receive receives a message. One that arrives slowly is charged for, as what has arrived of it
-// is held; if there is no room, the call is cancelled, which is all that grpc lets its caller know.
-func (a *arrival) receive(receive func(any) error, f *frame) error {
-	rooms := make(chan admission.Ticket, 1)
-	late := time.AfterFunc(lateAfter, func() {
-		room, ok := a.caller.buffered.Admit(MaxMessageBytes)
-		if !ok {
-			a.cancel()
-		}
-		rooms <- room
-	})
-	err := receive(f)
-	if !late.Stop() {
-		room := <-rooms
-		room.Release()
-	}
-	return err
 }
 
 // decode decodes b into m if there is room for it, and refuses it as too many elements or as no
@@ -149,10 +126,12 @@ var buffers = func() mem.BufferPool {
 }()
 
 // answer returns the encoded answer, for which there must be room until it is written: it is held
-// for as long as the client does not read it. No answer holds a map, so its bytes are deterministic.
-func (c *caller) answer(ctx context.Context, m proto.Message) (any, error) {
+// for as long as the client does not read it. A client that does not do so in time is disconnected. No
+// answer holds a map, so its bytes are deterministic.
+func (s *Service) answer(ctx context.Context, m proto.Message) (any, error) {
 	size := proto.Size(m)
-	room, ok := c.buffered.Admit(int64(size))
+	caller := callerOf(ctx)
+	room, ok := caller.answers.Admit(int64(size))
 	if !ok {
 		return nil, overloaded(ctx)
 	}
@@ -165,13 +144,17 @@ func (c *caller) answer(ctx context.Context, m proto.Message) (any, error) {
 	*buffer = encoded
 	if mem.IsBelowBufferPoolingThreshold(cap(encoded)) { // then grpc does not tell when it is written
 		room.Release()
+		return frame{mem.SliceBuffer(encoded)}, nil
 	}
-	return frame{mem.NewBuffer(buffer, &written{room: room})}, nil
+	return frame{mem.NewBuffer(buffer, &written{room, time.AfterFunc(s.unreadTimeout, caller.disconnect)})}, nil
 }
 
 // written is a pool that the buffer of one answer goes back to when the answer was written, or its
 // stream is gone.
-type written struct{ room admission.Ticket }
+type written struct {
+	room    admission.Ticket
+	timeout *time.Timer
+}
 
 // Get implements mem.BufferPool.
 func (*written) Get(n int) *[]byte { return buffers.Get(n) }
@@ -179,6 +162,7 @@ func (*written) Get(n int) *[]byte { return buffers.Get(n) }
 // Put implements mem.BufferPool.
 func (w *written) Put(buffer *[]byte) {
 	buffers.Put(buffer)
+	w.timeout.Stop()
 	w.room.Release()
 }
 

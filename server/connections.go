@@ -1,0 +1,38 @@
+package server
+
+import (
+	"net"
+
+	"golang.org/x/net/netutil"
+)
+
+// Serve accepts connections until the server is stopped, and then returns nil. It closes the listener.
+func (s *Server) Serve(listener net.Listener) error {
+	return s.Server.Serve(closableListener{netutil.LimitListener(listener, s.connections)})
+}
+
+// closableListener accepts connections that their remote address closes: it is all of a connection
+// that grpc tells those who watch it.
+type closableListener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l closableListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return closableConn{conn}, nil
+}
+
+type closableConn struct{ net.Conn }
+
+// RemoteAddr implements net.Conn.
+func (c closableConn) RemoteAddr() net.Addr { return closableAddr{c.Conn.RemoteAddr(), c.Conn} }
+
+type closableAddr struct {
+	net.Addr
+	conn net.Conn
+}
+
+// Close implements io.Closer.
+func (a closableAddr) Close() error { return a.conn.Close() }

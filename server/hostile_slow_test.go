@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server"
+)
+
+// Calls whose requests do not come take no room from those that can be answered.
+func TestBareHeadersTakeNoRoom(t *testing.T) {
+	o := observe(t, server.Config{Limits: server.Limits{InFlightBytes: 1 << 20}}, false)
+	for range 4 {
+		p := dialPeer(t, o.address)
+		for range 100 {
+			p.open(false, headersOf(servicePath+"SelectMemory")...)
+		}
+	}
+	eventually(t, "no room is taken", func() bool { return o.value(t, "promptassembly_in_flight_bytes") == 0 })
+	for range 20 {
+		o.isAlive(t)
+	}
+}
+
+// Requests that trickle in take room from each other alone.
+func TestTricklingTakesNoRoomOfAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	o := observe(t, server.Config{Limits: server.Limits{BufferedBytes: 64 << 20}}, false)
+	var peers [2]*peer
+	for i := range peers {
+		peers[i] = dialPeer(t, o.address)
+		for range 8 {
+			peers[i].data(peers[i].open(false, headersOf(servicePath+"SelectMemory")...), false, []byte{0, 0, 0, 1})
+		}
+	}
+	eventually(t, "they have taken all there is", func() bool {
+		return o.value(t, "promptassembly_arriving_bytes") == 64<<20
+	})
+	for range 20 {
+		o.isAlive(t)
+	}
+}
+
+// Health checks and reflection are bounded as the service's own calls are: a message that does not
+// come to its end is charged for, and not for long.
+func TestSlowMessagesOfOtherServices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	const message = 15 << 20
+	o := observe(t, server.Config{Limits: server.Limits{BufferedBytes: 32 << 20, CallTimeout: 3 * time.Second}}, false)
+	for _, path := range []string{
+		"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+	} {
+		t.Run(path, func(t *testing.T) {
+			p := dialPeer(t, o.address)
+			defer p.close()
+			var streams [4]uint32
+			for i := range streams {
+				streams[i] = p.open(false, headersOf(path)...)
+				p.data(streams[i], false, append([]byte{0}, byte(message>>24), byte(message>>16&0xFF), byte(message>>8&0xFF), 0))
+			}
+			eventually(t, "one of them is held", func() bool { return o.value(t, "promptassembly_arriving_bytes") == 16<<20 })
+			eventually(t, "the others are cancelled", func() bool { return p.counted()[codes.Canceled] == 3 })
+			eventually(t, "all have ended", func() bool {
+				return p.counted()[codes.Canceled]+p.counted()[codes.DeadlineExceeded] == 4
+			})
+			o.isEmpty(t)
+		})
+	}
+}
+
+// A compressed message is none of theirs, either.
+func TestCompressedMessagesOfOtherServices(t *testing.T) {
+	o := observe(t, server.Config{}, false)
+	p := dialPeer(t, o.address)
+	for _, path := range []string{
+		"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+	} {
+		stream := p.open(false, headersOf(path, "grpc-encoding", "gzip")...)
+		if a := p.wait(stream); a.code() != codes.Unimplemented {
+			t.Errorf("%s: %v, want UNIMPLEMENTED", path, a.header)
+		}
+	}
+}
+
+// A caller that does not read its answers is disconnected.
+func TestUnreadTimeout(t *testing.T) {
+	o := observe(t, server.Config{Limits: server.Limits{UnreadTimeout: 100 * time.Millisecond}}, false)
+	p, _ := unread(t, o, 2)
+	p.waitForEnd()
+	o.isEmpty(t)
+	o.hasConnections(t, 0)
+
+	p = dialPeer(t, o.address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+	p.write(func() error { return p.WriteWindowUpdate(0, 1<<20) })
+	if a := p.wait(p.request("SelectMemory", largeAnswer(t))); a.code() != codes.OK {
+		t.Errorf("%v, want an answer", a.header)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if a := p.wait(p.request("SelectMemory", marshal(t, &pb.SelectMemoryRequest{UserScope: "u"}))); a.code() != codes.OK {
+		t.Errorf("after an answer that was read: %v", a.header)
+	}
+}
