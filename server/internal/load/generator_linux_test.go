@@ -26,8 +26,7 @@ import (
 )
 
 // requestOf returns the encoding of a SelectMemoryRequest with n candidates of about 550 bytes.
-func requestOf(b *testing.B, n int) []byte {
-	b.Helper()
+func requestOf(n int) []byte {
 	req := &pb.SelectMemoryRequest{QueryId: "query-1", UserScope: "tenant-7/user-42"}
 	for i := range n {
 		req.Candidates = append(req.Candidates, &pb.MemoryContextCandidate{
@@ -44,7 +43,7 @@ func requestOf(b *testing.B, n int) []byte {
 	}
 	wire, err := proto.Marshal(req)
 	if err != nil {
-		b.Fatal(err)
+		panic(err) // the text above is no UTF-8
 	}
 	return wire
 }
@@ -65,9 +64,15 @@ type generator struct {
 	request     []byte
 }
 
-// dial returns a generator of calls with that request. It binds this process to the second processor.
+// dial returns a generator of calls with that request, for the length of the benchmark. It binds this
+// process to the second processor.
 func dial(b *testing.B, p *process, connections int, transport credentials.TransportCredentials, request []byte) *generator {
 	b.Helper()
+	g, err := newGenerator(p.address, connections, transport, request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(g.close)
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		b.Fatal(err)
@@ -77,20 +82,30 @@ func dial(b *testing.B, p *process, connections int, transport credentials.Trans
 			runOn(b, id, 1)
 		}
 	}
+	return g
+}
+
+// newGenerator returns a generator that the caller closes; without transport it calls in plaintext.
+func newGenerator(address string, connections int, transport credentials.TransportCredentials, request []byte) (*generator, error) {
 	if transport == nil {
 		transport = insecure.NewCredentials()
 	}
 	g := &generator{request: request}
 	for range connections {
-		conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(transport), grpc.WithDisableRetry(),
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(transport), grpc.WithDisableRetry(),
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(encoded{}), grpc.MaxCallRecvMsgSize(64<<20)))
 		if err != nil {
-			b.Fatal(err)
+			return nil, err
 		}
-		b.Cleanup(func() { _ = conn.Close() })
 		g.connections = append(g.connections, conn)
 	}
-	return g
+	return g, nil
+}
+
+func (g *generator) close() {
+	for _, conn := range g.connections {
+		_ = conn.Close()
+	}
 }
 
 // call makes one call and returns its code.
@@ -142,7 +157,7 @@ func (g *generator) open(ctx context.Context, perSecond float64, d time.Duration
 	)
 	random := rand.New(rand.NewPCG(1, 2))
 	begin := time.Now()
-	for due := time.Duration(0); due < d; due += time.Duration(random.ExpFloat64() / perSecond * float64(time.Second)) {
+	for due := time.Duration(0); due < d && ctx.Err() == nil; due += time.Duration(random.ExpFloat64() / perSecond * float64(time.Second)) {
 		if early := due - time.Since(begin); early > 0 {
 			time.Sleep(early)
 		} else if early < -10*time.Millisecond {

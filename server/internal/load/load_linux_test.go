@@ -33,7 +33,7 @@ func BenchmarkRatio(b *testing.B) {
 		for _, n := range []int{10, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/%d", transportName(secured), n), func(b *testing.B) {
 				folder, transport := certificatesFor(b, secured)
-				request := requestOf(b, n)
+				request := requestOf(n)
 				servers := []*process{start(b, whole, folder), start(b, baseline, folder)}
 				var generators []*generator
 				for _, s := range servers {
@@ -72,7 +72,7 @@ func BenchmarkLatency(b *testing.B) {
 		for _, n := range []int{10, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/%d", transportName(secured), n), func(b *testing.B) {
 				folder, transport := certificatesFor(b, secured)
-				g := dial(b, start(b, whole, folder), spread, transport, requestOf(b, n))
+				g := dial(b, start(b, whole, folder), spread, transport, requestOf(n))
 				for b.Loop() {
 					peak := g.peak(b)
 					o := g.open(b.Context(), 0.7*peak, 10*roundTime())

@@ -1,9 +1,7 @@
 package load
 
 import (
-	"context"
 	"flag"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +22,7 @@ func overloadTime() time.Duration {
 // server holds during and after.
 func BenchmarkOverload(b *testing.B) {
 	p := start(b, whole, "")
-	request := requestOf(b, 100)
+	request := requestOf(100)
 	for b.Loop() {
 		g := dial(b, p, spread, nil, request)
 		peak := g.peak(b)
@@ -58,39 +56,33 @@ func BenchmarkOverload(b *testing.B) {
 }
 
 // BenchmarkFlood has one caller that makes calls at a tenth of the peak, first alone and then beside
-// one that makes them at twice the peak, and reports the ratio of its latencies.
+// one in another process that makes them at twice the peak over one connection, and reports the ratio
+// of its latencies.
 func BenchmarkFlood(b *testing.B) {
 	p := start(b, whole, "")
-	request := requestOf(b, 100)
+	request := requestOf(100)
 	g := dial(b, p, spread, nil, request)
-	caller, flooder := dial(b, p, 1, nil, request), dial(b, p, 1, nil, request)
+	caller := dial(b, p, 1, nil, request)
 	for b.Loop() {
 		peak := g.peak(b)
 		alone := caller.open(b.Context(), 0.1*peak, 10*roundTime())
-
-		var flood outcome
-		var all sync.WaitGroup
-		ctx, stop := context.WithCancel(b.Context())
-		all.Go(func() { flood = flooder.open(ctx, 2*peak, 10*roundTime()) })
+		end := startFlood(b, p.address, 2*peak)
 		beside := caller.open(b.Context(), 0.1*peak, 10*roundTime())
-		stop()
-		all.Wait()
+		flood := end()
 
 		b.ReportMetric(quantile(alone.answered, 0.99), "p99-ms-alone")
 		b.ReportMetric(quantile(beside.answered, 0.99), "p99-ms-beside")
 		b.ReportMetric(quantile(beside.answered, 0.99)/quantile(alone.answered, 0.99), "p99-ratio")
 		b.ReportMetric(float64(len(beside.refused)+beside.failed), "refused")
-		b.ReportMetric(float64(len(flood.refused)), "flood-refused")
-		b.ReportMetric(float64(len(flood.answered)), "flood-answered")
+		b.ReportMetric(float64(flood.Refused), "flood-refused")
+		b.ReportMetric(float64(flood.Answered), "flood-answered")
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
 // rest closes the connections and waits for the server to notice.
 func (g *generator) rest() {
-	for _, conn := range g.connections {
-		_ = conn.Close()
-	}
+	g.close()
 	time.Sleep(time.Second)
 }
 

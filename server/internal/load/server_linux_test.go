@@ -45,6 +45,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if address := os.Getenv(floodVariable); address != "" {
+		if err := flood(address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
