@@ -8,7 +8,7 @@ import (
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
 
-// This file decodes memories, of which a request can hold thousands, in a fifth of the time that the
+// This file decodes memories, of which a request can hold thousands, in less than half the time that the
 // library takes: their texts are parts of one string, and their messages parts of one list of each
 // kind. It knows them as encoders write them. A memory in any other form, such as one with a field
 // that is unknown, and whatever else a request holds, is decoded by the library.
