@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/promptassembly/promptassembly/client"
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server"
 )
 
 func unavailable(context.Context, int) (*pb.ListTokenizersResponse, error) {
@@ -136,6 +138,23 @@ func TestNew(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What the real server says of a bug of its own is not repeated: another attempt would meet it again.
+func TestServerBug(t *testing.T) {
+	listener := listen(t)
+	s := server.New(server.Config{
+		Logger: slog.New(slog.DiscardHandler),
+		Interceptors: []grpc.UnaryServerInterceptor{
+			func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) { panic("a bug") },
+		},
+	})
+	go func() { _ = s.Serve(listener) }()
+	t.Cleanup(s.Stop)
+	_, err := list(t.Context(), dial(t, []string{listener.Addr().String()}))
+	if got := failedWith(t, err, codes.Internal); got.Attempts != 1 {
+		t.Errorf("%d attempts, want 1", got.Attempts)
 	}
 }
 

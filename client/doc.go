@@ -23,7 +23,8 @@
 //
 // Every call can be repeated without harm, and the client does so by itself: when a server is
 // unavailable, when a connection breaks, also in the middle of an answer, when a server does not
-// answer in time, and when it says that it is overloaded, then after the time that it asks for. The
+// answer in time, when it ends a call by itself, and when it says that it is overloaded, then after
+// the time that it asks for. The
 // next attempt goes to another server, if there is one. While no server can be reached, calls wait.
 //
 // A refusal of the request is final and comes back at once. So does every failure once the deadline

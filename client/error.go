@@ -57,25 +57,31 @@ func (e *Error) Error() string {
 	if e.Reason != pb.ErrorReason_ERROR_REASON_UNSPECIFIED {
 		fmt.Fprintf(&out, " (%s)", strings.TrimPrefix(e.Reason.String(), "ERROR_REASON_"))
 	}
-	fmt.Fprintf(&out, ": %s", e.status.Message())
-	for i, v := range e.Violations[:min(maxPaths, len(e.Violations))] {
+	fmt.Fprintf(&out, ": %s", e.GRPCStatus().Message())
+	listed := e.Violations[:min(maxPaths, len(e.Violations))]
+	for i, v := range listed {
 		separator := ", "
 		if i == 0 {
 			separator = ": "
 		}
 		out.WriteString(separator + v.Path)
 	}
-	if more := e.ViolationCount - maxPaths; more > 0 && len(e.Violations) > 0 {
+	if more := e.ViolationCount - len(listed); more > 0 && len(listed) > 0 {
 		fmt.Fprintf(&out, " and %d more", more)
 	}
 	return out.String()
 }
 
 // GRPCStatus returns the status that the last attempt ended with, for status.FromError.
-func (e *Error) GRPCStatus() *status.Status { return e.status }
+func (e *Error) GRPCStatus() *status.Status {
+	if e.status == nil { // an Error that a test has made
+		return status.New(e.Code, "")
+	}
+	return e.status
+}
 
-// Unwrap returns context.DeadlineExceeded if the time of the call was over, context.Canceled if the
-// caller cancelled it, else nil.
+// Unwrap returns context.DeadlineExceeded for DEADLINE_EXCEEDED, whose time it ever was that passed,
+// context.Canceled if the caller cancelled the call, else nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // newError returns the account of err, with which an attempt has ended. ctx is that of the call.

@@ -100,3 +100,16 @@ func TestTextThatCannotBeSent(t *testing.T) {
 		t.Errorf("it wraps %v", errors.Unwrap(err))
 	}
 }
+
+// An Error that a program makes itself, as for its tests, is usable.
+func TestMadeError(t *testing.T) {
+	made := &client.Error{
+		Code: codes.InvalidArgument, Violations: []client.Violation{{Path: "candidates"}}, ViolationCount: 10,
+	}
+	if status.Code(made) != codes.InvalidArgument {
+		t.Errorf("its code is %v", status.Code(made))
+	}
+	if want := "INVALID_ARGUMENT: : candidates and 9 more"; made.Error() != want {
+		t.Errorf("it says %q, want %q", made, want)
+	}
+}

@@ -6,9 +6,10 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// Serve accepts connections until the server is stopped, and then returns nil. It closes the listener.
+// Serve accepts connections until the server is stopped or drained, and then returns nil. It closes the
+// listener. Several listeners can be served, each with its own limit of connections.
 func (s *Server) Serve(listener net.Listener) error {
-	return s.Server.Serve(closableListener{netutil.LimitListener(listener, s.connections)})
+	return s.grpc.Serve(closableListener{netutil.LimitListener(listener, s.connections)})
 }
 
 // closableListener accepts connections that their remote address closes: it is all of a connection

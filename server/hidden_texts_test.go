@@ -199,11 +199,11 @@ func bytesOf(n int, pattern ...byte) []byte { return slices.Repeat(pattern, n) }
 
 // The value of a panic, which may be anything of a request.
 func TestPanicsAreHidden(t *testing.T) {
-	o := observe(t, server.Config{Options: []grpc.ServerOption{grpc.ChainUnaryInterceptor(
+	o := observe(t, server.Config{Interceptors: []grpc.UnaryServerInterceptor{
 		func(_ context.Context, req any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
 			panic(req)
 		},
-	)}}, true)
+	}}, true)
 	w := &watch{observed: o}
 	_, err := callBytes(t, dial(t, o.address), "SelectMemory", marshal(t, selected(nil)))
 	checkCode(t, err, codes.Internal)

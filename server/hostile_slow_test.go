@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"bytes"
+	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,7 +97,10 @@ func TestCompressedMessagesOfOtherServices(t *testing.T) {
 
 // A caller that does not read its answers is disconnected.
 func TestUnreadTimeout(t *testing.T) {
-	o := observe(t, server.Config{Limits: server.Limits{UnreadTimeout: 100 * time.Millisecond}}, false)
+	if testing.Short() {
+		t.Skip("takes three seconds")
+	}
+	o := observe(t, server.Config{Limits: server.Limits{UnreadTimeout: time.Second}}, false)
 	p, _ := unread(t, o, 2)
 	p.waitForEnd()
 	o.isEmpty(t)
@@ -105,8 +111,55 @@ func TestUnreadTimeout(t *testing.T) {
 	if a := p.wait(p.request("SelectMemory", largeAnswer(t))); a.code() != codes.OK {
 		t.Errorf("%v, want an answer", a.header)
 	}
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(1500 * time.Millisecond)
 	if a := p.wait(p.request("SelectMemory", marshal(t, &pb.SelectMemoryRequest{UserScope: "u"}))); a.code() != codes.OK {
 		t.Errorf("after an answer that was read: %v", a.header)
 	}
+}
+
+// What may be held of requests that do not come to their end is bounded, however fast they come at
+// first.
+func TestLargeRequestsThatDoNotEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two seconds")
+	}
+	const calls, message = 60, 15 << 20
+	o := observe(t, server.Config{}, false)
+	client := http2Client(t)
+	ended := make(chan struct{})
+	checkGrowth(t, 400, func() {
+		var all sync.WaitGroup
+		for range calls {
+			all.Go(func() {
+				body := io.MultiReader(bytes.NewReader([]byte{0, 0, 0xF0, 0, 0}),
+					io.LimitReader(zeros{}, message-1), until{ended}) // a byte is missing
+				post(t, client, o.address, "SelectMemory", body, nil)
+			})
+		}
+		eventually(t, "they are slow", func() bool { return o.value(t, "promptassembly_arriving_bytes") > 0 })
+		o.isAlive(t)
+		eventually(t, "what is left of them is charged for", func() bool {
+			held := o.value(t, "promptassembly_arriving_bytes")
+			return held > 0 && int64(held)%(16<<20) == 0
+		})
+		close(ended)
+		all.Wait()
+	})
+	o.isEmpty(t)
+}
+
+// zeros reads as zeros.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// until is a body's end, which comes when it is told to.
+type until struct{ ended <-chan struct{} }
+
+func (u until) Read([]byte) (int, error) {
+	<-u.ended
+	return 0, io.EOF
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"runtime"
 	"time"
 
@@ -14,7 +13,8 @@ import (
 // MaxMessageBytes is the size of the largest request that the contract allows.
 const MaxMessageBytes = rpc.MaxMessageBytes
 
-// Limits bounds what callers may take of a server. A zero field is its default.
+// Limits bounds what callers may take of a server. A field that is not positive is its default: to have
+// none of a limit, set it high.
 type Limits struct {
 	// MessageBytes is the size of the largest request, at most MaxMessageBytes, the default.
 	MessageBytes int
@@ -22,18 +22,19 @@ type Limits struct {
 	Streams uint32
 	// HeaderBytes is the size of the largest header list. Default 64 KiB.
 	HeaderBytes uint32
-	// InFlightBytes bounds the memory of the calls that are received and answered at the same time, as
+	// InFlightBytes bounds the memory of the calls that are answered, or wait for it, at the same time, as
 	// estimated from their encoded size and number of elements; a call beyond it is refused as
 	// OVERLOADED. A call's work grows with its size, so this bounds the time that calls wait for each
 	// other, too. Default 8 MiB for each processor that the process may use.
 	InFlightBytes int64
 	// CallerShare is the part of InFlightBytes and of BufferedBytes that one caller may take, above 0
-	// and at most 1. One call counts as that at most. A caller is a connection, as long as callers
+	// and at most 1, which is what a larger one means. One call counts as that at most. A caller is a connection, as long as callers
 	// are not authenticated. Default 0.5.
 	CallerShare float64
 	// BufferedBytes bounds the memory of answers until their callers have read them, and also that of
-	// requests that take longer than a second to arrive, each of which counts as 16 MiB. A call beyond
-	// the first is refused as OVERLOADED, one beyond the second ends as CANCELLED. Default 128 MiB.
+	// requests that are slow to arrive: each counts as 256 KiB after 20 ms, as 4 MiB after 250 ms and
+	// as MessageBytes after a second. A call beyond the first is refused as OVERLOADED, one beyond the
+	// second ends as CANCELLED. Default 128 MiB.
 	BufferedBytes int64
 	// CallTimeout is how long a call may take from its headers to its answer; a caller's own deadline
 	// may be earlier. A health watch may take longer. Default 30 s.
@@ -88,32 +89,39 @@ func DefaultLimits() Limits {
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	return Limits{
-		MessageBytes:       min(cmp.Or(l.MessageBytes, d.MessageBytes), MaxMessageBytes),
-		Streams:            cmp.Or(l.Streams, d.Streams),
-		HeaderBytes:        cmp.Or(l.HeaderBytes, d.HeaderBytes),
-		InFlightBytes:      cmp.Or(l.InFlightBytes, d.InFlightBytes),
-		CallerShare:        cmp.Or(l.CallerShare, d.CallerShare),
-		BufferedBytes:      cmp.Or(l.BufferedBytes, d.BufferedBytes),
-		CallTimeout:        cmp.Or(l.CallTimeout, d.CallTimeout),
-		UnreadTimeout:      cmp.Or(l.UnreadTimeout, d.UnreadTimeout),
-		Connections:        cmp.Or(l.Connections, d.Connections),
-		HandshakeTimeout:   cmp.Or(l.HandshakeTimeout, d.HandshakeTimeout),
-		ConnectionAge:      cmp.Or(l.ConnectionAge, d.ConnectionAge),
-		ConnectionAgeGrace: cmp.Or(l.ConnectionAgeGrace, d.ConnectionAgeGrace),
-		ConnectionIdle:     cmp.Or(l.ConnectionIdle, d.ConnectionIdle),
-		KeepaliveTime:      cmp.Or(l.KeepaliveTime, d.KeepaliveTime),
-		KeepaliveTimeout:   cmp.Or(l.KeepaliveTimeout, d.KeepaliveTimeout),
-		KeepaliveMinTime:   cmp.Or(l.KeepaliveMinTime, d.KeepaliveMinTime),
+		MessageBytes:       min(positive(l.MessageBytes, d.MessageBytes), MaxMessageBytes),
+		Streams:            positive(l.Streams, d.Streams),
+		HeaderBytes:        positive(l.HeaderBytes, d.HeaderBytes),
+		InFlightBytes:      positive(l.InFlightBytes, d.InFlightBytes),
+		CallerShare:        min(positive(l.CallerShare, d.CallerShare), 1),
+		BufferedBytes:      positive(l.BufferedBytes, d.BufferedBytes),
+		CallTimeout:        positive(l.CallTimeout, d.CallTimeout),
+		UnreadTimeout:      positive(l.UnreadTimeout, d.UnreadTimeout),
+		Connections:        positive(l.Connections, d.Connections),
+		HandshakeTimeout:   positive(l.HandshakeTimeout, d.HandshakeTimeout),
+		ConnectionAge:      positive(l.ConnectionAge, d.ConnectionAge),
+		ConnectionAgeGrace: positive(l.ConnectionAgeGrace, d.ConnectionAgeGrace),
+		ConnectionIdle:     positive(l.ConnectionIdle, d.ConnectionIdle),
+		KeepaliveTime:      positive(l.KeepaliveTime, d.KeepaliveTime),
+		KeepaliveTimeout:   positive(l.KeepaliveTimeout, d.KeepaliveTimeout),
+		KeepaliveMinTime:   positive(l.KeepaliveMinTime, d.KeepaliveMinTime),
 	}
+}
+
+func positive[T int | int64 | uint32 | float64 | time.Duration](value, otherwise T) T {
+	if value > 0 {
+		return value
+	}
+	return otherwise
 }
 
 // workers is how many goroutines wait for calls, for each processor. Calls beyond them get one of their
 // own, whose stack has to grow first: that takes a tenth of a small call's time.
 const workers = 32
 
-// connectionWindow is how many bytes a connection may send before any of them is read. grpc's own way,
-// to widen it to whatever comes in, lets a caller that floods take up the processor with reading, while
-// others wait.
+// connectionWindow is how many bytes a connection may send before it is told that they have come. grpc's
+// own way, to widen it to whatever comes in, lets a caller that floods take up the processor with
+// reading, while others wait. It bounds no memory.
 const connectionWindow = 256 << 10
 
 // options returns the limits that grpc enforces.

@@ -20,8 +20,8 @@ import (
 // CallLog says what the record of a call holds beside its method, code, reasons, sizes and duration.
 // It never holds memory or segment text.
 type CallLog struct {
-	// On puts a record of each call into the log. Health checks and reflection are at the level of
-	// debugging, what may be a bug is an error, and the others are information.
+	// On puts a record of each call into the log: health checks, reflection and unknown methods at the
+	// level of debugging, all others as information. A bug is logged by itself, as an error.
 	On bool
 	// Scope says how the user scope is shown. The zero value shows its hash.
 	Scope ScopeLogging

@@ -36,7 +36,7 @@ func hold(t *testing.T, limits server.Limits, tracing bool) held {
 		return next(ctx, req)
 	}
 	o := observe(t, server.Config{
-		Limits: limits, Options: []grpc.ServerOption{grpc.ChainUnaryInterceptor(lasting)},
+		Limits: limits, Interceptors: []grpc.UnaryServerInterceptor{lasting},
 	}, tracing)
 	return held{o, letGo}
 }
@@ -149,8 +149,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 		}
 	}
 	o := observe(t, server.Config{
-		Limits:  server.Limits{InFlightBytes: 64 << 10, CallerShare: 1, BufferedBytes: 512 << 10},
-		Options: []grpc.ServerOption{grpc.ChainUnaryInterceptor(handle)},
+		Limits:       server.Limits{InFlightBytes: 64 << 10, CallerShare: 1, BufferedBytes: 512 << 10},
+		Interceptors: []grpc.UnaryServerInterceptor{handle},
 	}, false)
 	conn := dial(t, o.address)
 	for name, test := range map[string]struct {

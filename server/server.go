@@ -11,12 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
-	"google.golang.org/grpc/status"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server/internal/admission"
@@ -39,16 +37,16 @@ type Config struct {
 	Limits Limits
 	// Credentials secures connections; nil means plaintext.
 	Credentials credentials.TransportCredentials
-	// Options are added to the server's own. Interceptors among them see what was found valid.
-	Options []grpc.ServerOption
+	// Interceptors see the unary calls that were found valid, in this order. What they answer in place
+	// of the service must be of the method's type.
+	Interceptors []grpc.UnaryServerInterceptor
 }
 
-// Server is a gRPC server with PromptAssemblyService, health and reflection registered. Every caller
-// that reaches it may assert any authority, scope and required segment: it is for callers in the
-// same process or on the same machine. End it with Drain or Stop; GracefulStop alone waits for
-// every health watch.
+// Server is a gRPC server of PromptAssemblyService, health and reflection. Every caller that reaches
+// it may assert any authority, scope and required segment: it is for callers in the same process or
+// on the same machine. It is safe for concurrent use.
 type Server struct {
-	*grpc.Server
+	grpc        *grpc.Server
 	health      *health.Server
 	endWatches  context.CancelFunc
 	connections int
@@ -85,29 +83,27 @@ func New(cfg Config) *Server {
 
 	options := append(cfg.observation(observer), limits.options()...)
 	options = append(options, service.Options()...)
-	options = append(options, grpc.ChainStreamInterceptor(during(watches)), grpc.UnknownServiceHandler(unknownMethod))
+	options = append(options, grpc.ChainStreamInterceptor(during(watches)), grpc.ChainUnaryInterceptor(cfg.Interceptors...))
 	if cfg.Credentials != nil {
 		options = append(options, grpc.Creds(cfg.Credentials))
 	}
-	options = append(options, cfg.Options...)
 	s := &Server{
-		Server:      grpc.NewServer(options...),
+		grpc:        grpc.NewServer(options...),
 		health:      health.NewServer(),
 		endWatches:  endWatches,
 		connections: limits.Connections,
 	}
-	service.Register(s.Server)
-	rpc.RegisterHealth(s.Server, s.health)
+	service.Register(s.grpc)
+	service.RegisterHealth(s.grpc, s.health)
 	s.health.SetServingStatus(pb.PromptAssemblyService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
-	reflection.Register(s.Server)
-	observer.Know(s.GetServiceInfo())
+	reflection.Register(s.grpc)
+	observer.Know(s.grpc.GetServiceInfo())
 	return s
 }
 
-// unknownMethod answers calls of methods that there are not, so that they are counted, too.
-func unknownMethod(any, grpc.ServerStream) error {
-	return status.Error(codes.Unimplemented, "there is no such method")
-}
+// Stop closes all listeners and connections, and returns once no call is answered any more. Calls in
+// flight fail.
+func (s *Server) Stop() { s.grpc.Stop() }
 
 // Health returns the server's health, overall and by service, for a listener of its own.
 func (s *Server) Health() healthpb.HealthServer { return s.health }
@@ -123,7 +119,7 @@ func (s *Server) Drain(ctx context.Context, wait time.Duration) {
 	}
 	s.endWatches()
 	defer context.AfterFunc(ctx, s.Stop)()
-	s.GracefulStop()
+	s.grpc.GracefulStop()
 }
 
 // during returns an interceptor whose streams have a context that ends with ctx, too. A health watch

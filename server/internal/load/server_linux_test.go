@@ -82,7 +82,7 @@ func serve(k kind) error {
 		Credentials: credentials,
 	}
 	if k == baseline {
-		cfg.Options = append(cfg.Options, grpc.ChainUnaryInterceptor(new(prebuilt).answer))
+		cfg.Interceptors = append(cfg.Interceptors, new(prebuilt).answer)
 	}
 	s := server.New(cfg)
 	go func() { _ = s.Serve(listener) }()

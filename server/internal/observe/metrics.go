@@ -41,7 +41,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			"Calls completed on the server, whatever the outcome.", "grpc_type", "grpc_service", "grpc_method", "grpc_code"),
 		handling: histograms("grpc_server_handling_seconds",
 			"Time from the start of a call to the hand-over of its answer to the connection.",
-			prometheus.ExponentialBuckets(0.0001, 2.5, 13), // 0.1 ms to 6 s
+			prometheus.ExponentialBuckets(0.0001, 2.5, 15), // 0.1 ms to 37 s
 			"grpc_type", "grpc_service", "grpc_method"),
 		refusals: counters("promptassembly_refusals_total",
 			"Calls refused, by the reason of their ErrorInfo.", "reason"),

@@ -124,16 +124,23 @@ func traceID(parent string) string {
 	return remote.TraceID().String()
 }
 
-// refusedFor returns the reason of a refusal as its ErrorInfo gives it, or "".
+// refusedFor returns the reason of one of the service's own refusals, or "": an interceptor's errors
+// could hold anything.
 func refusedFor(s *status.Status) string {
 	for _, detail := range s.Proto().GetDetails() {
 		info := new(errdetails.ErrorInfo)
-		if detail.MessageIs(info) && detail.UnmarshalTo(info) == nil {
+		if !detail.MessageIs(info) || detail.UnmarshalTo(info) != nil {
+			continue
+		}
+		if _, known := pb.ErrorReason_value["ERROR_REASON_"+info.GetReason()]; known && info.GetDomain() == domain {
 			return info.GetReason()
 		}
 	}
 	return ""
 }
+
+// domain is the ErrorInfo.domain of the service's refusals.
+const domain = "promptassembly"
 
 // annotate gives the span the counts of its call.
 func annotate(span trace.Span, call *Call, reason string) {

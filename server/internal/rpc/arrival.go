@@ -10,15 +10,6 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/promptassembly/promptassembly/server/internal/admission"
-	"github.com/promptassembly/promptassembly/server/internal/observe"
-)
-
-const (
-	// idleAfter is when a call whose request is still arriving gives back its room among those that
-	// are answered: it makes no work.
-	idleAfter = 20 * time.Millisecond
-	// lateAfter is when such a request is charged for as the largest there can be, as it is held.
-	lateAfter = time.Second
 )
 
 // arrival is a call from when its headers are read.
@@ -29,7 +20,8 @@ type arrival struct {
 	cancel context.CancelFunc
 	// begin returns false if the call ended before anybody answered it; its room is given back then.
 	begin   func() bool
-	timeout time.Duration
+	most    int64         // bytes of a request
+	timeout time.Duration // for a message
 }
 
 type arrivalKey struct{}
@@ -42,7 +34,7 @@ func arrivalOf(ctx context.Context) *arrival { return ctx.Value(arrivalKey{}).(*
 // Health checks and reflection take no room, so that they are answered under overload, and a health
 // watch lasts.
 func (s *Service) arrive(ctx context.Context, info *tap.Info) (context.Context, error) {
-	a := &arrival{caller: callerOf(ctx), timeout: s.callTimeout}
+	a := &arrival{caller: callerOf(ctx), most: int64(s.messageBytes), timeout: s.callTimeout}
 	ctx = context.WithValue(ctx, arrivalKey{}, a)
 	if info.FullMethodName == healthpb.Health_Watch_FullMethodName {
 		ctx, a.cancel = context.WithCancel(ctx)
@@ -59,48 +51,73 @@ func (s *Service) arrive(ctx context.Context, info *tap.Info) (context.Context, 
 }
 
 // receive receives a message. What arrives slowly is charged for; if there is no room, the call is
-// cancelled, which is all that grpc lets its caller know.
-func (a *arrival) receive(receive func() error) error {
-	w := &wait{arrival: a}
+// cancelled, which with a trailer is all that grpc lets its caller know.
+func (a *arrival) receive(ctx context.Context, receive func() error) error {
+	w := &wait{arrival: a, ctx: ctx}
 	w.mu.Lock()
-	w.timer = time.AfterFunc(idleAfter, w.next)
+	w.timer = time.AfterFunc(slowness[0].after, w.next)
 	w.mu.Unlock()
 	err := receive()
 	w.end()
 	return err
 }
 
+// slowness is how much a request that is still arriving counts, by the time since it was waited for.
+// How much of it is there, and how large it will be, grpc does not tell: the bytes are what may have
+// come by then, and in the end the most there can be.
+var slowness = []struct {
+	after time.Duration
+	bytes int64
+}{
+	{20 * time.Millisecond, 256 << 10},
+	{250 * time.Millisecond, 4 << 20},
+	{time.Second, MaxMessageBytes},
+}
+
 // wait is the wait for one message.
 type wait struct {
 	arrival *arrival
+	ctx     context.Context
 	mu      sync.Mutex // guards the arrival's room, too, for as long as the message is waited for
 	timer   *time.Timer
 	step    int
-	late    admission.Ticket
+	slow    admission.Ticket
 	over    bool
 }
 
-// next is what happens while a message does not come.
+// next is what happens while a message does not come. A call that waits for it makes no work, and gives
+// back its room among those that do.
 func (w *wait) next() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
 		return
 	}
-	w.step++
-	switch w.step {
-	case 1:
-		w.arrival.room.Release()
-		w.timer.Reset(lateAfter - idleAfter)
-	case 2:
-		var admitted bool
-		if w.late, admitted = w.arrival.caller.arriving.Admit(MaxMessageBytes); !admitted {
-			w.arrival.cancel()
-		}
-		w.timer.Reset(w.arrival.timeout)
-	default:
+	if w.step == len(slowness) {
 		w.arrival.cancel()
+		return
 	}
+	w.arrival.room.Release()
+	now := slowness[w.step]
+	if !w.charge(min(now.bytes, w.arrival.most)) {
+		_ = grpc.SetTrailer(w.ctx, retryPushback)
+		w.arrival.cancel()
+		return
+	}
+	pause := w.arrival.timeout
+	if w.step++; w.step < len(slowness) {
+		pause = slowness[w.step].after - now.after
+	}
+	w.timer.Reset(pause)
+}
+
+// charge makes the message count n bytes, and reports whether there is room for them.
+func (w *wait) charge(n int64) (admitted bool) {
+	if w.step > 0 {
+		return w.slow.Resize(n)
+	}
+	w.slow, admitted = w.arrival.caller.arriving.Admit(n)
+	return admitted
 }
 
 func (w *wait) end() {
@@ -108,39 +125,5 @@ func (w *wait) end() {
 	defer w.mu.Unlock()
 	w.over = true
 	w.timer.Stop()
-	w.late.Release()
-}
-
-// guard returns the handler of a method that is not the service's own, with what bounds how its
-// request arrives.
-func guard(handle grpc.MethodHandler) grpc.MethodHandler {
-	return func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-		if compressed(ctx) {
-			return nil, errCompressed
-		}
-		return handle(srv, ctx, func(m any) error {
-			return arrivalOf(ctx).receive(func() error { return receive(m) })
-		}, interceptor)
-	}
-}
-
-// guardStream does for streams what guard does.
-func guardStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if compressed(stream.Context()) {
-		return errCompressed
-	}
-	return handler(srv, guardedStream{stream})
-}
-
-type guardedStream struct{ grpc.ServerStream }
-
-// RecvMsg implements grpc.ServerStream.
-func (s guardedStream) RecvMsg(m any) error {
-	return arrivalOf(s.Context()).receive(func() error { return s.ServerStream.RecvMsg(m) })
-}
-
-// compressed reports whether the request is.
-func compressed(ctx context.Context) bool {
-	encoding := observe.From(ctx).Compression()
-	return encoding != "" && encoding != "identity"
+	w.slow.Release()
 }

@@ -12,13 +12,13 @@ import (
 
 // chain returns the interceptors, outermost first:
 //
-//  1. recovery, around everything that can panic; the caller gets a fixed message, the log the
-//     stack, and nobody the panic's value, which may hold memory text.
+//  1. recovery; the caller gets a fixed message, the log the stack, and nobody the panic's value,
+//     which may hold memory text.
 //  2. validation of unary requests, so that no handler sees one that breaks a rule; bounds on how the
 //     messages of streams arrive.
 //
-// Size, the number of elements and decoding come before any interceptor, in the wrapper of each
-// method (see describe).
+// Room, size, the number of elements and decoding come before any interceptor of a unary method, in
+// the wrapper of each (see wrap), which recovers, too.
 func chain(log *slog.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	recovered := recovery.WithRecoveryHandler(func(any) error { return panicked(log) })
 	return []grpc.UnaryServerInterceptor{recovery.UnaryServerInterceptor(recovered), validateUnary},

@@ -71,6 +71,15 @@ var (
 	retryPushback = metadata.Pairs("grpc-retry-pushback-ms", strconv.FormatInt(retryAfter.Milliseconds(), 10))
 )
 
+// errCompressed refuses messages that are compressed: 16 KiB can hold 16 MiB.
+var errCompressed = status.Error(codes.Unimplemented, "compressed messages are not accepted")
+
+// errUnknownMethod answers calls of methods that there are not.
+var errUnknownMethod = status.Error(codes.Unimplemented, "there is no such method")
+
+// ended is the status of a call whose context has.
+func ended(ctx context.Context) error { return status.FromContextError(ctx.Err()).Err() }
+
 // overloaded refuses a call for which there is no room, and says in a trailer, too, when to repeat it.
 func overloaded(ctx context.Context) error {
 	_ = grpc.SetTrailer(ctx, retryPushback) // it fails only once the trailer was sent

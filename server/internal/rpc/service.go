@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/experimental"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server/memory"
@@ -76,18 +75,19 @@ func (s *Service) Options() []grpc.ServerOption {
 		grpc.StatsHandler(callers{s.gates}),
 		grpc.ChainUnaryInterceptor(unary...),
 		grpc.ChainStreamInterceptor(stream...),
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return errUnknownMethod }),
 	}
 }
 
 // Register registers the service with a server that was made with its Options.
 func (s *Service) Register(server *grpc.Server) { server.RegisterService(s.describe(), s) }
 
-// RegisterHealth registers a health service with a server that was made with Options.
-func RegisterHealth(server *grpc.Server, health healthpb.HealthServer) {
+// RegisterHealth registers a health service with a server that was made with the Options.
+func (s *Service) RegisterHealth(server *grpc.Server, health healthpb.HealthServer) {
 	desc := healthpb.Health_ServiceDesc
 	desc.Methods = slices.Clone(desc.Methods)
 	for i := range desc.Methods {
-		desc.Methods[i].Handler = guard(desc.Methods[i].Handler)
+		desc.Methods[i].Handler = s.guard(desc.Methods[i].Handler)
 	}
 	server.RegisterService(&desc, health)
 }
@@ -147,7 +147,7 @@ func selectMemory(ctx context.Context, req *pb.SelectMemoryRequest, counter toke
 	in := toMemoryRequest(req, counter)
 	plan, err := memory.Select(ctx, in)
 	if err != nil {
-		return nil, status.FromContextError(err).Err()
+		return nil, ended(ctx)
 	}
 	return fromMemoryPlan(&in, plan), nil
 }

@@ -37,7 +37,8 @@ const (
 // more than 16 MiB (RESOURCE_EXHAUSTED), one that is compressed (UNIMPLEMENTED), a deadline, a
 // cancellation, and a bug (INTERNAL). Every call can also be refused as OVERLOADED
 // (RESOURCE_EXHAUSTED): before its request is received, once its size is known, or when there is no
-// room to keep its answer. It is safe to repeat, after the time that the refusal gives.
+// room to keep its answer. A request that is slow to arrive while there is no room for it ends as
+// CANCELLED, with the same trailer. Both are safe to repeat, after the time that is given.
 //
 // What is checked, in this order; the first that fails answers: the size of the message; how many
 // elements it holds (before anything is decoded; the first limit passed, depth first, answers
@@ -107,7 +108,8 @@ func (c *promptAssemblyServiceClient) ListTokenizers(ctx context.Context, in *Li
 // more than 16 MiB (RESOURCE_EXHAUSTED), one that is compressed (UNIMPLEMENTED), a deadline, a
 // cancellation, and a bug (INTERNAL). Every call can also be refused as OVERLOADED
 // (RESOURCE_EXHAUSTED): before its request is received, once its size is known, or when there is no
-// room to keep its answer. It is safe to repeat, after the time that the refusal gives.
+// room to keep its answer. A request that is slow to arrive while there is no room for it ends as
+// CANCELLED, with the same trailer. Both are safe to repeat, after the time that is given.
 //
 // What is checked, in this order; the first that fails answers: the size of the message; how many
 // elements it holds (before anything is decoded; the first limit passed, depth first, answers
