@@ -70,8 +70,8 @@ func TestSlowMessagesOfOtherServices(t *testing.T) {
 				streams[i] = p.open(false, headersOf(path)...)
 				p.data(streams[i], false, append([]byte{0}, byte(message>>24), byte(message>>16&0xFF), byte(message>>8&0xFF), 0))
 			}
-			eventually(t, "one of them is held", func() bool { return o.value(t, "promptassembly_arriving_bytes") == 16<<20 })
-			eventually(t, "the others are cancelled", func() bool { return p.counted()[codes.Canceled] == 3 })
+			eventually(t, "they are charged for", func() bool { return o.value(t, "promptassembly_arriving_bytes") > 0 })
+			eventually(t, "those without room are cancelled", func() bool { return p.counted()[codes.Canceled] >= 3 })
 			eventually(t, "all have ended", func() bool {
 				return p.counted()[codes.Canceled]+p.counted()[codes.DeadlineExceeded] == 4
 			})

@@ -100,6 +100,7 @@ func (w *wait) next() {
 	w.arrival.room.Release()
 	now := slowness[w.step]
 	if !w.charge(min(now.bytes, w.arrival.most)) {
+		w.slow.Release() // others of the same age may need it
 		_ = grpc.SetTrailer(w.ctx, retryPushback)
 		w.arrival.cancel()
 		return
