@@ -32,7 +32,7 @@ const slowBytes = 16 << 20
 func (c *Client) repeat(ctx context.Context, size int, try try) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.timeout)
 	defer cancel()
-	limit := c.options.attemptTimeout
+	limit := min(c.options.attemptTimeout, c.options.timeout)
 	limit += time.Duration(float64(limit) * float64(size) / slowBytes)
 	deadline, _ := ctx.Deadline()
 	if c.servers.several.Load() {

@@ -29,10 +29,10 @@ func TestLargeHeaderLists(t *testing.T) {
 		reset  http2.ErrCode
 		closed bool
 	}{
-		"within the limit": {fields: headersOf(servicePath+"SelectMemory", "large", large)},
-		"beyond the limit": {fields: headersOf(servicePath+"SelectMemory", "large", large, "other", large), reset: http2.ErrCodeFrameSize},
-		"many fields":      {fields: small, reset: http2.ErrCodeFrameSize},
-		"one large text":   {fields: headersOf(servicePath+"SelectMemory", "large", large+large), closed: true},
+		"within the limit": {limit: 64 << 10, fields: headersOf(servicePath+"SelectMemory", "large", large)},
+		"beyond the limit": {limit: 64 << 10, fields: headersOf(servicePath+"SelectMemory", "large", large, "other", large), reset: http2.ErrCodeFrameSize},
+		"many fields":      {limit: 64 << 10, fields: small, reset: http2.ErrCodeFrameSize},
+		"one large text":   {limit: 64 << 10, fields: headersOf(servicePath+"SelectMemory", "large", large+large), closed: true},
 		"beyond a low limit": {
 			limit: 1000, fields: headersOf(servicePath+"SelectMemory", "a", large[:900], "b", large[:900]), reset: http2.ErrCodeFrameSize,
 		},

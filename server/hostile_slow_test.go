@@ -3,12 +3,14 @@ package server_test
 import (
 	"bytes"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server"
@@ -78,6 +80,20 @@ func TestSlowMessagesOfOtherServices(t *testing.T) {
 			o.isEmpty(t)
 		})
 	}
+}
+
+// Names that are too large are not looked up, kept or sent back.
+func TestLargeMessagesOfOtherServices(t *testing.T) {
+	o := observe(t, server.Config{}, false)
+	conn := dial(t, o.address)
+	name := strings.Repeat("n", 5000)
+	_, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: name})
+	checkCode(t, err, codes.ResourceExhausted)
+	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{Service: name})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	checkCode(t, err, codes.ResourceExhausted)
 }
 
 // A compressed message is none of theirs, either.

@@ -20,12 +20,12 @@ type Limits struct {
 	MessageBytes int
 	// Streams is how many calls a connection may have open. Default 128.
 	Streams uint32
-	// HeaderBytes is the size of the largest header list. Default 64 KiB.
+	// HeaderBytes is the size of the largest header list. Default 16 KiB.
 	HeaderBytes uint32
 	// InFlightBytes bounds the memory of the calls that are answered, or wait for it, at the same time, as
 	// estimated from their encoded size and number of elements; a call beyond it is refused as
 	// OVERLOADED. A call's work grows with its size, so this bounds the time that calls wait for each
-	// other, too. Default 8 MiB for each processor that the process may use.
+	// other, too. Default 4 MiB for each processor that the process may use.
 	InFlightBytes int64
 	// CallerShare is the part of InFlightBytes and of BufferedBytes that one caller may take, above 0
 	// and at most 1, which is what a larger one means. One call counts as that at most. A caller is a connection, as long as callers
@@ -34,7 +34,8 @@ type Limits struct {
 	// BufferedBytes bounds the memory of answers until their callers have read them, and also that of
 	// requests that are slow to arrive: each counts as 256 KiB after 20 ms, as 4 MiB after 250 ms and
 	// as MessageBytes after a second. A call beyond the first is refused as OVERLOADED, one beyond the
-	// second ends as CANCELLED. Default 128 MiB.
+	// second ends as CANCELLED. A caller with nothing else under way may have 64 KiB of answers and 256
+	// KiB of requests beyond it. Default 128 MiB.
 	BufferedBytes int64
 	// CallTimeout is how long a call may take from its headers to its answer; a caller's own deadline
 	// may be earlier. A health watch may take longer. Default 30 s.
@@ -68,8 +69,8 @@ func DefaultLimits() Limits {
 	return Limits{
 		MessageBytes:       MaxMessageBytes,
 		Streams:            128,
-		HeaderBytes:        64 << 10,
-		InFlightBytes:      int64(runtime.GOMAXPROCS(0)) * 8 << 20,
+		HeaderBytes:        16 << 10,
+		InFlightBytes:      int64(runtime.GOMAXPROCS(0)) * 4 << 20,
 		CallerShare:        0.5,
 		BufferedBytes:      128 << 20,
 		CallTimeout:        30 * time.Second,
@@ -118,6 +119,12 @@ func positive[T int | int64 | uint32 | float64 | time.Duration](value, otherwise
 // workers is how many goroutines wait for calls, for each processor. Calls beyond them get one of their
 // own, whose stack has to grow first: that takes a tenth of a small call's time.
 const workers = 32
+
+// What a caller with nothing else under way may have buffered whatever others hold.
+const (
+	spareRequestBytes = 256 << 10 // so that it gets 250 ms
+	spareAnswerBytes  = 64 << 10
+)
 
 // connectionWindow is how many bytes a connection may send before it is told that they have come. grpc's
 // own way, to widen it to whatever comes in, lets a caller that floods take up the processor with

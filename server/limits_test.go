@@ -17,7 +17,7 @@ func TestAnnouncedLimits(t *testing.T) {
 		limits           server.Limits
 		streams, headers uint32
 	}{
-		"by default": {server.Limits{}, 128, 64 << 10},
+		"by default": {server.Limits{}, 128, 16 << 10},
 		"set":        {server.Limits{Streams: 7, HeaderBytes: 5000}, 7, 5000},
 	} {
 		t.Run(name, func(t *testing.T) {

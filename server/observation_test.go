@@ -150,7 +150,7 @@ func TestCallsThatAreRefusedAreSeen(t *testing.T) {
 
 	// One call of a caller leaves no room for one of some size, and two for none.
 	held.begin(t, p, 1)
-	busy := append(marshal(t, three()), bytes.Repeat([]byte{0x32, 0}, 100)...)
+	busy := append(marshal(t, three()), bytes.Repeat([]byte{0x32, 0}, 130)...)
 	t.Run("no room for its size", func(t *testing.T) {
 		want := seen(selecting, "ResourceExhausted", "OVERLOADED", int64(len(busy)), nil)
 		lookBeside(t, o, selecting, "ResourceExhausted", want, sends("SelectMemory", busy))

@@ -46,7 +46,7 @@ func (h held) begin(t *testing.T, p *peer, calls int) []uint32 {
 	t.Helper()
 	c := candidate("m", "")
 	request := &pb.SelectMemoryRequest{UserScope: "u", Tokenizer: "hold", Candidates: []*pb.MemoryContextCandidate{c}}
-	const encoded = (32<<10 - 1<<10) / 2                        // which counts twice, beside 1 KiB for the candidate
+	const encoded = (32<<10 - 768) / 2                          // which counts twice, beside 768 bytes for the candidate
 	c.Text = strings.Repeat("x", encoded-proto.Size(request)-6) // the lengths of text and candidate take more bytes
 	for proto.Size(request) < encoded {
 		c.Text += "x"

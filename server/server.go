@@ -62,8 +62,8 @@ func New(cfg Config) *Server {
 	limits := cfg.Limits.withDefaults()
 	gates := rpc.Gates{
 		InFlight: admission.NewGate(limits.InFlightBytes, limits.CallerShare),
-		Arriving: admission.NewGate(limits.BufferedBytes, limits.CallerShare),
-		Answers:  admission.NewGate(limits.BufferedBytes, limits.CallerShare),
+		Arriving: admission.NewHoldGate(limits.BufferedBytes, limits.CallerShare, spareRequestBytes),
+		Answers:  admission.NewHoldGate(limits.BufferedBytes, limits.CallerShare, spareAnswerBytes),
 	}
 	if cfg.Metrics != nil {
 		gauges(cfg.Metrics, "in_flight", "calls that wait for their turn and are answered", gates.InFlight)

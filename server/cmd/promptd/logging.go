@@ -25,7 +25,7 @@ func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 	log := slog.New(handler)
 	slog.SetDefault(log)
 	grpcLog.to.Store(log)
-	otel.SetLogger(logr.FromSlogHandler(handler))
+	otel.SetLogger(logr.FromSlogHandler(bare{handler}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("tracing failed", "error", err) }))
 	return log
 }
@@ -35,43 +35,43 @@ var grpcLog grpcLogger
 
 func init() { grpclog.SetLoggerV2(&grpcLog) }
 
-// grpcLogger is a grpclog.LoggerV2 that hands on to a logger, or to none. What gRPC calls information
-// is for debugging.
+// grpcLogger is a grpclog.LoggerV2 that hands on errors to a logger, or to none. What gRPC says below
+// that quotes what callers send, credentials as well.
 type grpcLogger struct{ to atomic.Pointer[slog.Logger] }
 
-func (g *grpcLogger) log(level slog.Level, text func() string) {
-	if log := g.to.Load(); log != nil && log.Enabled(context.Background(), level) {
-		log.Log(context.Background(), level, strings.TrimSuffix(text(), "\n"), "by", "grpc")
+func (g *grpcLogger) log(text string) {
+	if log := g.to.Load(); log != nil {
+		log.Error(strings.TrimSuffix(text, "\n"), "by", "grpc")
 	}
 }
 
-func (g *grpcLogger) print(level slog.Level, args []any) {
-	g.log(level, func() string { return fmt.Sprint(args...) })
+func (*grpcLogger) Info(...any)                         {}
+func (*grpcLogger) Infoln(...any)                       {}
+func (*grpcLogger) Infof(string, ...any)                {}
+func (*grpcLogger) Warning(...any)                      {}
+func (*grpcLogger) Warningln(...any)                    {}
+func (*grpcLogger) Warningf(string, ...any)             {}
+func (g *grpcLogger) Error(args ...any)                 { g.log(fmt.Sprint(args...)) }
+func (g *grpcLogger) Errorln(args ...any)               { g.log(fmt.Sprintln(args...)) }
+func (g *grpcLogger) Errorf(format string, args ...any) { g.log(fmt.Sprintf(format, args...)) }
+func (g *grpcLogger) Fatal(args ...any)                 { g.log(fmt.Sprint(args...)) }
+func (g *grpcLogger) Fatalln(args ...any)               { g.log(fmt.Sprintln(args...)) }
+func (g *grpcLogger) Fatalf(format string, args ...any) { g.log(fmt.Sprintf(format, args...)) }
+
+// V reports whether gRPC should say more.
+func (*grpcLogger) V(int) bool { return false }
+
+// bare is a handler without the attributes of records: OpenTelemetry puts into them what it cannot
+// read of its variables, which hold credentials.
+type bare struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (b bare) Handle(ctx context.Context, r slog.Record) error {
+	return b.Handler.Handle(ctx, slog.NewRecord(r.Time, r.Level, r.Message, r.PC))
 }
 
-func (g *grpcLogger) println(level slog.Level, args []any) {
-	g.log(level, func() string { return fmt.Sprintln(args...) })
-}
+// WithAttrs implements slog.Handler.
+func (b bare) WithAttrs([]slog.Attr) slog.Handler { return b }
 
-func (g *grpcLogger) printf(level slog.Level, format string, args []any) {
-	g.log(level, func() string { return fmt.Sprintf(format, args...) })
-}
-
-func (g *grpcLogger) Info(args ...any)                    { g.print(slog.LevelDebug, args) }
-func (g *grpcLogger) Infoln(args ...any)                  { g.println(slog.LevelDebug, args) }
-func (g *grpcLogger) Infof(format string, args ...any)    { g.printf(slog.LevelDebug, format, args) }
-func (g *grpcLogger) Warning(args ...any)                 { g.print(slog.LevelWarn, args) }
-func (g *grpcLogger) Warningln(args ...any)               { g.println(slog.LevelWarn, args) }
-func (g *grpcLogger) Warningf(format string, args ...any) { g.printf(slog.LevelWarn, format, args) }
-func (g *grpcLogger) Error(args ...any)                   { g.print(slog.LevelError, args) }
-func (g *grpcLogger) Errorln(args ...any)                 { g.println(slog.LevelError, args) }
-func (g *grpcLogger) Errorf(format string, args ...any)   { g.printf(slog.LevelError, format, args) }
-func (g *grpcLogger) Fatal(args ...any)                   { g.print(slog.LevelError, args) }
-func (g *grpcLogger) Fatalln(args ...any)                 { g.println(slog.LevelError, args) }
-func (g *grpcLogger) Fatalf(format string, args ...any)   { g.printf(slog.LevelError, format, args) }
-
-// V reports whether gRPC should say more: what it says then is for debugging.
-func (g *grpcLogger) V(int) bool {
-	log := g.to.Load()
-	return log != nil && log.Enabled(context.Background(), slog.LevelDebug)
-}
+// WithGroup implements slog.Handler.
+func (b bare) WithGroup(string) slog.Handler { return b }

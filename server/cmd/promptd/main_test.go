@@ -89,7 +89,7 @@ func TestHelp(t *testing.T) {
 	}
 	for _, flag := range []string{
 		"--listen address", "(default 127.0.0.1:50051)", "--drain-timeout duration", "(0s to 24h) (default 20s)",
-		"--log-format text|json", "--log-calls ", "--limits-in-flight-bytes size", "(default 8MiB a processor)",
+		"--log-format text|json", "--log-calls ", "--limits-in-flight-bytes size", "(default 4MiB a processor)",
 		"--config file", "--version", "GOMEMLIMIT",
 	} {
 		if !strings.Contains(output.String(), flag) {

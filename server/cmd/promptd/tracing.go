@@ -46,7 +46,7 @@ func newTracing(ctx context.Context, log *slog.Logger) (provider trace.TracerPro
 		exporter, err = otlptracehttp.New(ctx)
 	}
 	if err != nil {
-		return nil, none, usageError{fmt.Errorf("cannot export traces: %w", err)}
+		return nil, none, usageError{errors.New("cannot export traces as the variables OTEL_EXPORTER_OTLP_* say")} // err quotes them
 	}
 	about, err := resource.New(ctx, // a later one wins
 		resource.WithTelemetrySDK(),
@@ -54,7 +54,8 @@ func newTracing(ctx context.Context, log *slog.Logger) (provider trace.TracerPro
 		resource.WithFromEnv(),
 	)
 	if err != nil {
-		return nil, none, usageError{errors.Join(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err), exporter.Shutdown(ctx))}
+		_ = exporter.Shutdown(ctx)
+		return nil, none, usageError{errors.New("OTEL_RESOURCE_ATTRIBUTES must be key=value pairs with commas between")} // err quotes it
 	}
 	otel.SetTextMapPropagator(propagation.TraceContext{}) // the caller's trace, and no baggage
 	sdk := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))

@@ -158,13 +158,13 @@ func TestTracesThatAreRefused(t *testing.T) {
 		`OTEL_EXPORTER_OTLP_PROTOCOL is "http/json": must be grpc or http/protobuf`: {endpoint: "http://x:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
 		`OTEL_TRACES_EXPORTER is "zipkin": must be otlp or none`:                    {"OTEL_TRACES_EXPORTER": "zipkin"},
 		`OTEL_EXPORTER_OTLP_ENDPOINT is no URL such as http://localhost:4318`:       {endpoint: "localhost:4318"},
-		`OTEL_RESOURCE_ATTRIBUTES: `:                                                {endpoint: "http://x:1", "OTEL_RESOURCE_ATTRIBUTES": "zone"},
+		`OTEL_RESOURCE_ATTRIBUTES must be key=value`:                                {endpoint: "http://x:1", "OTEL_RESOURCE_ATTRIBUTES": "hunter2"},
 	} {
 		t.Run(want, func(t *testing.T) {
 			clearEnvironment(t, variables)
 			var stderr bytes.Buffer
 			status := run(t.Context(), []string{"--listen", "127.0.0.1:0", "--admin-listen", "off"}, nil, io.Discard, &stderr)
-			if status != exitUsage || !strings.Contains(stderr.String(), want) {
+			if status != exitUsage || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "hunter2") {
 				t.Errorf("exit status %d with %s", status, stderr.String())
 			}
 		})

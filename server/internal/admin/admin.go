@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
@@ -33,6 +34,7 @@ const (
 	requestTimeout = 10 * time.Second // for a request to arrive, and for an answer of /metrics and the like to leave
 	idleTimeout    = 2 * time.Minute  // between requests
 	maxHeaderBytes = 16 << 10
+	maxConnections = 256
 	maxGRPCBytes   = 4 << 10 // a health request names a service
 	silence        = time.Minute
 	silenceTimeout = 20 * time.Second // for a sign of life after a minute of silence; it ends watches of clients that are gone
@@ -75,7 +77,7 @@ func New(cfg Config) *Server {
 
 // Serve answers on the listener until Stop, and returns nil then. It closes the listener.
 func (s *Server) Serve(listener net.Listener) error {
-	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

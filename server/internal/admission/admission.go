@@ -5,16 +5,28 @@ import "sync"
 
 // Gate bounds the bytes that are held at any time. It is safe for concurrent use.
 type Gate struct {
-	limit, share int64
+	limit, share, most, spare int64
 
 	mu   sync.Mutex // guards used, and the fields of every Account and Ticket
 	used int64
 }
 
 // NewGate returns a gate for limit bytes, of which one caller may hold the fraction share, above 0
-// and at most 1.
+// and at most 1. No ticket takes more than a share.
 func NewGate(limit int64, share float64) *Gate {
-	return &Gate{limit: limit, share: max(1, int64(float64(limit)*share))}
+	g := &Gate{limit: limit, share: max(1, int64(float64(limit)*share))}
+	g.most = g.share
+	return g
+}
+
+// NewHoldGate returns a gate for what callers can hold for as long as they like. A ticket can take the
+// whole limit, and a caller that holds nothing gets spare bytes beyond it, so that others cannot keep
+// it out.
+func NewHoldGate(limit int64, share float64, spare int64) *Gate {
+	g := NewGate(limit, share)
+	g.most = limit
+	g.spare = spare
+	return g
 }
 
 // Limit returns how many bytes may be held.
@@ -60,20 +72,20 @@ func (a *Account) Admit(n int64) (Ticket, bool) {
 	return t, admitted
 }
 
-// Resize makes the ticket one for n bytes, or leaves it as it is and returns false if there is no
-// room. One ticket takes the caller's share at most, so that what is larger than that is admitted
-// when its caller holds nothing else.
+// Resize makes the ticket one for n bytes, or for the most that one may take, or leaves it as it is and
+// returns false if there is no room. What is larger than the caller's share is admitted when the caller
+// holds nothing else.
 func (t *Ticket) Resize(n int64) bool {
 	a := t.account
 	g := a.gate
-	n = min(n, g.share)
+	n = min(n, g.most)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if a.closed {
 		return true
 	}
-	more := n - t.held
-	if more > 0 && (a.used+more > g.share || g.used+more > g.limit) {
+	more, others := n-t.held, a.used-t.held
+	if more > 0 && (others > 0 && others+n > g.share || g.used+more > g.limit && (others > 0 || n > g.spare)) {
 		return false
 	}
 	t.held = n

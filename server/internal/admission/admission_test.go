@@ -54,6 +54,33 @@ func TestLargerThanAShare(t *testing.T) {
 	}
 }
 
+// Callers that hold all there is do not keep out one that holds nothing.
+func TestSpareRoom(t *testing.T) {
+	gate := admission.NewHoldGate(100, 0.5, 10)
+	first, second, third := gate.Open(), gate.Open(), gate.Open()
+	if _, ok := first.Admit(1000); !ok {
+		t.Error("what takes the whole gate is refused although there is nothing else")
+	}
+	if used := gate.Used(); used != 100 {
+		t.Errorf("%d bytes are held, want 100", used)
+	}
+	if _, ok := second.Admit(11); ok {
+		t.Error("11 bytes are admitted beyond the limit")
+	}
+	if _, ok := second.Admit(10); !ok {
+		t.Error("10 spare bytes are refused")
+	}
+	if _, ok := second.Admit(1); ok {
+		t.Error("a caller gets spare bytes a second time")
+	}
+	if _, ok := third.Admit(1); !ok {
+		t.Error("another caller gets no spare bytes")
+	}
+	if _, ok := first.Admit(1); ok {
+		t.Error("a caller that holds more than its share gets more")
+	}
+}
+
 // Neither bound is ever passed, and nothing is held once all is given back or closed.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

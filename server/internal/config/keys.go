@@ -65,7 +65,7 @@ func Keys() []Key {
 		size("limits.message_bytes", int64(d.MessageBytes), 1<<10, server.MaxMessageBytes, "largest request"),
 		count("limits.streams", int64(d.Streams), 1, math.MaxUint32, "calls that a connection may have open"),
 		size("limits.header_bytes", int64(d.HeaderBytes), 1<<10, 16<<20, "largest header list"),
-		computed("8MiB a processor", size("limits.in_flight_bytes", d.InFlightBytes, 1<<20, 1<<40,
+		computed("4MiB a processor", size("limits.in_flight_bytes", d.InFlightBytes, 1<<20, 1<<40,
 			"memory of the calls that are received and answered at the same time, as estimated; calls beyond it are refused")),
 		size("limits.buffered_bytes", d.BufferedBytes, 1<<20, 1<<40,
 			"memory of answers until they are read, and as much for requests that arrive slowly; calls beyond it are refused"),

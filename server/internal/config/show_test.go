@@ -27,7 +27,7 @@ drain.wait                   1m30s        FILE
 drain.timeout                20s          default
 limits.message_bytes         16MiB        default
 limits.streams               128          default
-limits.header_bytes          64KiB        default
+limits.header_bytes          16KiB        default
 limits.in_flight_bytes       64MiB        --limits-in-flight-bytes
 limits.buffered_bytes        128MiB       default
 limits.caller_share          0.5          default

@@ -31,7 +31,9 @@ func (s *Service) answer(ctx context.Context, m proto.Message) (any, error) {
 		room.Release()
 		return frame{mem.SliceBuffer(encoded)}, nil
 	}
-	return frame{mem.NewBuffer(buffer, &written{room, time.AfterFunc(s.unreadTimeout, caller.disconnect)})}, nil
+	arrival := arrivalOf(ctx)
+	arrival.answer = &written{room, time.AfterFunc(s.unreadTimeout, caller.disconnect)}
+	return frame{mem.NewBuffer(buffer, arrival.answer)}, nil
 }
 
 // written is a pool that the buffer of one answer goes back to when the answer was written, or its
@@ -47,6 +49,11 @@ func (*written) Get(n int) *[]byte { return buffers.Get(n) }
 // Put implements mem.BufferPool.
 func (w *written) Put(buffer *[]byte) {
 	buffers.Put(buffer)
+	w.end()
+}
+
+// end gives the answer's room back. More than one end is none more.
+func (w *written) end() {
 	w.timeout.Stop()
 	w.room.Release()
 }

@@ -21,6 +21,8 @@ type arrival struct {
 	// begin returns false if the call ended before anybody answered it; its room is given back then.
 	begin   func() bool
 	most    int64         // bytes of a request
+	answer  *written      // nil: none, or a small one
+	trailed bool          // the trailer follows the answer
 	timeout time.Duration // for a message
 }
 

@@ -78,5 +78,19 @@ func (callers) HandleConn(ctx context.Context, event stats.ConnStats) {
 // TagRPC implements stats.Handler.
 func (callers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC implements stats.Handler.
-func (callers) HandleRPC(context.Context, stats.RPCStats) {}
+// HandleRPC implements stats.Handler. A call without a trailer was reset before its answer was handed
+// on, and grpc may then forget the answer without a word.
+func (callers) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	a, ok := ctx.Value(arrivalKey{}).(*arrival)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.OutTrailer:
+		a.trailed = true
+	case *stats.End:
+		if a.answer != nil && !a.trailed {
+			a.answer.end()
+		}
+	}
+}

@@ -48,7 +48,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 // buffers holds messages as they are received and sent. Its sizes are closer to each other than
 // grpc's own, which clears a buffer of 1 MiB for a message of 33 KB.
 var buffers = func() mem.BufferPool {
-	pool, err := mem.NewBinaryTieredBufferPool(8, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)
+	pool, err := mem.NewBinaryTieredBufferPool(8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24)
 	if err != nil {
 		panic(err)
 	}

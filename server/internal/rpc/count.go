@@ -127,7 +127,7 @@ func (e *elements) tooMany() string {
 // What an element takes in memory beside its texts, in bytes and rounded up: decoded, converted,
 // and as a decision in the answer.
 const (
-	bytesOfMemory   = 1 << 10
+	bytesOfMemory   = 768
 	bytesOfSegment  = 1 << 10
 	bytesOfMapEntry = 256
 	bytesOfTerm     = 32

@@ -74,6 +74,9 @@ var (
 // errCompressed refuses messages that are compressed: 16 KiB can hold 16 MiB.
 var errCompressed = status.Error(codes.Unimplemented, "compressed messages are not accepted")
 
+// errTooLarge refuses messages that are too large for a method of another service.
+var errTooLarge = status.Error(codes.ResourceExhausted, "the message is too large for this method")
+
 // errUnknownMethod answers calls of methods that there are not.
 var errUnknownMethod = status.Error(codes.Unimplemented, "there is no such method")
 

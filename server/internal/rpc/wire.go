@@ -62,7 +62,7 @@ func (s *Service) guard(handle grpc.MethodHandler) grpc.MethodHandler {
 			return nil, errCompressed
 		}
 		return handle(srv, ctx, func(m any) error {
-			return arrivalOf(ctx).receive(ctx, func() error { return receive(m) })
+			return receiveSmall(ctx, m, func() error { return receive(m) })
 		}, interceptor)
 	}
 }
@@ -79,8 +79,22 @@ type guardedStream struct{ grpc.ServerStream }
 
 // RecvMsg implements grpc.ServerStream.
 func (s guardedStream) RecvMsg(m any) error {
-	ctx := s.Context()
-	return arrivalOf(ctx).receive(ctx, func() error { return s.ServerStream.RecvMsg(m) })
+	return receiveSmall(s.Context(), m, func() error { return s.ServerStream.RecvMsg(m) })
+}
+
+// maxOtherBytes is the size of the largest message for another service than this one: they hold names,
+// which health and reflection keep or send back.
+const maxOtherBytes = 4 << 10
+
+// receiveSmall receives a message, and refuses one that is decoded already and too large.
+func receiveSmall(ctx context.Context, m any, receive func() error) error {
+	if err := arrivalOf(ctx).receive(ctx, receive); err != nil {
+		return err
+	}
+	if m, ok := m.(proto.Message); ok && proto.Size(m) > maxOtherBytes {
+		return errTooLarge
+	}
+	return nil
 }
 
 // compressed reports whether the request is.
