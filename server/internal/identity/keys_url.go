@@ -1,0 +1,230 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	keysInterval = 5 * time.Minute
+	keysRetry    = 10 * time.Second // after a failure
+	keysAsked    = 10 * time.Second // between fetches that unknown keys ask for
+	keysTimeout  = 10 * time.Second
+	keysLife     = time.Hour   // without a fetch that succeeds
+	keysLogged   = time.Minute // between log lines while fetches fail
+
+	// keysWaiting is how many calls may wait for one fetch: a burst of callers with a new key, and no
+	// more of a flood with unknown ones.
+	keysWaiting = 64
+)
+
+// urlKeys are an issuer's keys from a URL. One goroutine fetches them.
+type urlKeys struct {
+	issuer    string
+	source    keysEndpoint
+	uses      []string
+	log       *slog.Logger
+	now       func() time.Time
+	succeeded prometheus.Counter
+	failed    prometheus.Counter
+
+	set    atomic.Pointer[fetchedKeys]
+	wake   chan struct{} // holds one
+	first  chan struct{} // closed after the first fetch
+	done   chan struct{} // closed when the goroutine has ended
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	flight  *awaited // nil: no fetch is under way or due
+	ended   bool
+	asked   time.Time
+	failure string // of the last fetch; empty: none
+	since   time.Time
+	logged  time.Time
+}
+
+type fetchedKeys struct {
+	*keySet
+	at time.Time // when the fetch began
+}
+
+// awaited is a fetch that calls wait for.
+type awaited struct {
+	done  chan struct{}
+	slots chan struct{}
+}
+
+// wait waits for the fetch, for at most d.
+func (a *awaited) wait(ctx context.Context, d time.Duration) {
+	defer func() { <-a.slots }()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-a.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// start begins to fetch, until close or until ctx is done.
+func (u *urlKeys) start(ctx context.Context) {
+	ctx, u.cancel = context.WithCancel(ctx)
+	u.wake = make(chan struct{}, 1)
+	u.first = make(chan struct{})
+	u.done = make(chan struct{})
+	go u.run(ctx)
+}
+
+func (u *urlKeys) run(ctx context.Context) {
+	defer close(u.done)
+	defer u.end()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for first := true; ; first = false {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-u.wake:
+		}
+		pause := keysInterval
+		if !u.fetch(ctx) {
+			pause = keysRetry
+		}
+		timer.Reset(pause)
+		if first {
+			close(u.first)
+		}
+	}
+}
+
+// fetch makes one fetch, which is that of all who wait.
+func (u *urlKeys) fetch(ctx context.Context) bool {
+	u.mu.Lock()
+	select {
+	case <-u.wake: // this is the fetch that was asked for
+	default:
+	}
+	if u.flight == nil {
+		u.flight = newAwaited()
+	}
+	flight := u.flight
+	u.mu.Unlock()
+
+	began := u.now()
+	timely, cancel := context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
+	data, err := u.source.fetch(timely)
+	var set *keySet
+	if err == nil {
+		set, err = parseKeySet(data, u.uses)
+	}
+	if err == nil {
+		u.set.Store(&fetchedKeys{set, began})
+	}
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.flight = nil
+	close(flight.done)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		u.fail(err.Error())
+		return false
+	}
+	u.succeeded.Inc()
+	if u.failure != "" {
+		u.log.Info("the keys of a token issuer are fetched again", "issuer", u.issuer)
+		u.failure = ""
+	}
+	return true
+}
+
+// end lets those go who wait for a fetch that will not be.
+func (u *urlKeys) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
+	if u.flight != nil {
+		close(u.flight.done)
+		u.flight = nil
+	}
+}
+
+func newAwaited() *awaited {
+	return &awaited{done: make(chan struct{}), slots: make(chan struct{}, keysWaiting)}
+}
+
+// fail notes that a fetch failed. The mutex is held.
+func (u *urlKeys) fail(reason string) {
+	u.failed.Inc()
+	now := u.now()
+	if u.failure == "" {
+		u.since = now
+	}
+	if u.failure == "" || now.Sub(u.logged) >= keysLogged {
+		u.logged = now
+		u.log.Error("the keys of a token issuer could not be fetched", "issuer", u.issuer, "err", reason, "since", u.since)
+	}
+	u.failure = reason
+}
+
+func (u *urlKeys) current(now time.Time) *keySet {
+	if f := u.set.Load(); f != nil && now.Sub(f.at) <= keysLife {
+		return f.keySet
+	}
+	return nil
+}
+
+// ask returns the fetch that is under way, or a new one if none was asked for in the last 10 s, or false:
+// then, or if enough calls wait already, the caller is refused without one.
+func (u *urlKeys) ask(now time.Time) (*awaited, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.flight == nil {
+		if u.ended || !u.asked.IsZero() && now.Sub(u.asked) < keysAsked {
+			return nil, false
+		}
+		u.asked = now
+		u.flight = newAwaited()
+		u.wake <- struct{}{} // there is room: the mutex is held, and no flight was due
+	}
+	select {
+	case u.flight.slots <- struct{}{}:
+		return u.flight, true
+	default:
+		return nil, false
+	}
+}
+
+func (u *urlKeys) problem(now time.Time) string {
+	set := u.set.Load()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.failure == "" && set != nil && len(set.all) == 0:
+		return fmt.Sprintf("keys of issuer %s: %s %v", u.issuer, u.source.url, errNoUsableKey)
+	case u.failure == "":
+		return ""
+	}
+	unused := ""
+	if set == nil || now.Sub(set.at) > keysLife {
+		unused = "; its tokens are refused"
+	}
+	return fmt.Sprintf("keys of issuer %s could not be fetched since %s: %s%s",
+		u.issuer, u.since.UTC().Format(time.RFC3339), u.failure, unused)
+}
+
+// close ends the goroutine, and returns once it has ended.
+func (u *urlKeys) close() {
+	u.cancel()
+	<-u.done
+}

@@ -1,0 +1,141 @@
+package identity
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/json"
+)
+
+// maxTokenBytes and maxKeyIDBytes bound a token and the ID of its key.
+const (
+	maxTokenBytes = 16 << 10
+	maxKeyIDBytes = 256
+)
+
+// What did not hold of a token: the Check of an InvalidError.
+const (
+	checkTooLong      = "too long"      // more than 16 KiB
+	checkMalformed    = "malformed"     // not three parts of canonical base64url, the first two JSON objects without duplicate members
+	checkHeader       = "header"        // a header parameter that brings a key, or changes what is signed
+	checkType         = "type"          // not that of an access or ID token
+	checkKeyID        = "key id"        // not a string of at most 256 bytes, or absent where there is not exactly one key
+	checkAlgorithm    = "algorithm"     // one that is not believed, or is not that of the key
+	checkIssuer       = "issuer"        // not a configured one
+	checkNoKeys       = "no keys"       // of the issuer could be fetched in the last hour
+	checkUnknownKey   = "unknown key"   // the issuer has no such key
+	checkAmbiguousKey = "ambiguous key" // the issuer has two such keys
+	checkSignature    = "signature"     // not by the key
+	checkExpiry       = "expiry"        // exp, nbf or iat is not a date, or there is no exp
+	checkExpired      = "expired"       // for more than the leeway
+	checkNotYetValid  = "not yet valid" // nbf or iat lies ahead by more than the leeway
+	checkAudience     = "audience"      // not one of the configured, or several where one is demanded
+	checkSubject      = "subject"       // absent, too long, with control characters, or not a SPIFFE ID of the trust domain
+)
+
+// refused is a shorthand for what a token is refused with.
+func refused(check string) *InvalidError { return &InvalidError{JWT, check} }
+
+// forbiddenHeaders are header parameters that bring a key or a certificate, change what is signed, or
+// demand what is not understood.
+var forbiddenHeaders = []string{"jwk", "jku", "x5u", "x5c", "crit", "b64", "zip", "enc"}
+
+// unverified is a token whose signature has not been looked at: nothing in it is known.
+type unverified struct {
+	compact   string
+	algorithm string
+	keyID     string // empty: none
+	claims    map[string]any
+}
+
+// parseToken takes a token of the compact form apart.
+func parseToken(compact string) (*unverified, *InvalidError) {
+	if len(compact) > maxTokenBytes {
+		return nil, refused(checkTooLong)
+	}
+	parts := strings.Split(compact, ".")
+	if len(parts) != 3 {
+		return nil, refused(checkMalformed)
+	}
+	var header, claims map[string]any
+	if !decodePart(parts[0], &header) || !canonical(parts[2]) {
+		return nil, refused(checkMalformed)
+	}
+	t := &unverified{compact: compact}
+	if check := t.readHeader(header); check != "" {
+		return nil, refused(check)
+	}
+	if !decodePart(parts[1], &claims) {
+		return nil, refused(checkMalformed)
+	}
+	t.claims = claims
+	return t, nil
+}
+
+// readHeader returns what does not hold.
+func (t *unverified) readHeader(header map[string]any) string {
+	for _, name := range forbiddenHeaders {
+		if _, ok := header[name]; ok {
+			return checkHeader
+		}
+	}
+	t.algorithm, _ = header["alg"].(string)
+	if !slices.Contains(Algorithms, t.algorithm) {
+		return checkAlgorithm
+	}
+	if typ, ok := header["typ"]; ok {
+		name, _ := typ.(string)
+		switch asciiLower(name) {
+		case "jwt", "jose", "at+jwt":
+		default:
+			return checkType
+		}
+	}
+	if id, ok := header["kid"]; ok {
+		t.keyID, ok = id.(string)
+		if !ok || t.keyID == "" || len(t.keyID) > maxKeyIDBytes {
+			return checkKeyID
+		}
+	}
+	return ""
+}
+
+// signedBy reports whether the signature is one by the key.
+func (t *unverified) signedBy(k *key) bool {
+	signed, err := jose.ParseSignedCompact(t.compact, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(t.algorithm)})
+	if err != nil {
+		return false
+	}
+	_, err = signed.Verify(k.public)
+	return err == nil
+}
+
+// decodePart reads a JSON object. The decoder refuses duplicate members, and tells upper case from lower.
+func decodePart(part string, into *map[string]any) bool {
+	data, ok := decodeBase64(part)
+	return ok && utf8.Valid(data) && json.Unmarshal(data, into) == nil && *into != nil
+}
+
+func canonical(part string) bool {
+	_, ok := decodeBase64(part)
+	return ok
+}
+
+// decodeBase64 refuses padding, line breaks and spare bits: a token has one spelling.
+func decodeBase64(part string) ([]byte, bool) {
+	data, err := base64.RawURLEncoding.DecodeString(part)
+	return data, err == nil && base64.RawURLEncoding.EncodeToString(data) == part
+}
+
+// asciiLower leaves alone what Unicode would fold into ASCII.
+func asciiLower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
