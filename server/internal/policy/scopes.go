@@ -1,0 +1,115 @@
+package policy
+
+const mustSeparator = "one character of ASCII punctuation other than a brace, such as /"
+
+func (f *file) scopes(v field, e *entry, identities []named) {
+	covered := coverage{exact: make(map[coverKey]int), prefixes: make(map[coverKey]int)}
+	for _, element := range f.list(v, 0, "scopes") {
+		rule, at, ok := f.scope(element, e)
+		if !ok {
+			continue
+		}
+		if covered.any > 0 {
+			f.wrong(at, "decides nothing: the scope in line %d covers all of it", covered.any)
+			continue
+		}
+		if rule.any {
+			covered.any = rule.line
+			e.others = append(e.others, len(e.scopes))
+			e.scopes = append(e.scopes, rule)
+			continue
+		}
+		for _, p := range rule.parts {
+			if p.placeholder() {
+				f.binds(at, p, identities)
+				e.binds = true
+			}
+		}
+		if line := covered.earlier(&rule); line > 0 {
+			f.wrong(at, "decides nothing: the scope in line %d covers all of it", line)
+			continue
+		}
+		if i := len(e.scopes); rule.prefix || rule.templated() {
+			e.others = append(e.others, i)
+		} else {
+			e.exact[rule.parts[0].text] = i
+		}
+		e.scopes = append(e.scopes, rule)
+	}
+}
+
+// scope reads a rule. It also returns the text that says what is covered.
+func (f *file) scope(element field, e *entry) (rule scopeRule, text field, ok bool) {
+	values, ok := f.mapping(element, "any", "exact", "prefix", "separator", "authorities", "required")
+	if !ok {
+		return rule, text, false
+	}
+	rule = scopeRule{line: element.Line, claims: e.claims}
+	if v := values["authorities"]; v.Node != nil {
+		rule.claims.authorities = setOf(f.authorities(v))
+	}
+	if v := values["required"]; v.Node != nil {
+		rule.claims.required = setOf(f.kinds(v))
+		f.demands(v, "for this scope", e, rule.claims)
+	}
+
+	if v := values["any"]; v.Node != nil {
+		if !f.boolean(v) || values["exact"].Node != nil || values["prefix"].Node != nil || values["separator"].Node != nil {
+			f.wrong(element, "any must be true, and stand beside neither exact nor prefix nor separator")
+			return rule, v, false
+		}
+		rule.any, rule.text = true, "any"
+		return rule, v, true
+	}
+	text = values["exact"]
+	if rule.prefix = values["prefix"].Node != nil; rule.prefix {
+		text = values["prefix"]
+	}
+	if (values["exact"].Node == nil) == (values["prefix"].Node == nil) {
+		f.wrong(element, "must hold one of exact, prefix and any")
+		return rule, text, false
+	}
+	const must = "a scope of 1 to 256 bytes, which may hold {name} and {claim:/pointer}"
+	written, ok := f.text(text, must)
+	if !ok {
+		return rule, text, false
+	}
+	rule.text = written
+	var problem string
+	if rule.parts, problem = parseScope(written); problem != "" {
+		f.wrong(text, "%s; must be %s", problem, must)
+		return rule, text, false
+	}
+	if !f.separator(element, values["separator"], &rule) {
+		return rule, text, false
+	}
+	if problem := rule.problem(); problem != "" {
+		f.wrong(text, "%s; must be %s", problem, must)
+		return rule, text, false
+	}
+	return rule, text, true
+}
+
+func (f *file) separator(element, v field, rule *scopeRule) bool {
+	needed := rule.prefix || rule.templated()
+	switch {
+	case !needed && v.Node != nil:
+		f.wrong(v, "is for a prefix, or a scope with a placeholder, alone")
+		return false
+	case !needed:
+		return true
+	case v.Node == nil:
+		f.wrong(element, "separator is missing; must be %s", mustSeparator)
+		return false
+	}
+	s, ok := f.checked(v, mustSeparator, func(s string) string {
+		if len(s) != 1 || !punctuation(s[0]) {
+			return "is no separator"
+		}
+		return ""
+	})
+	if ok {
+		rule.separator = s[0]
+	}
+	return ok
+}
