@@ -94,6 +94,21 @@ func (t *Ticket) Resize(n int64) bool {
 	return true
 }
 
+// MoveTo makes what the ticket holds count for another account of its gate, or leaves it as it is and
+// returns false if that caller's share has no room.
+func (t *Ticket) MoveTo(a *Account) bool {
+	g := a.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if a.used > 0 && a.used+t.held > g.share {
+		return false
+	}
+	t.account.used -= t.held
+	a.used += t.held
+	t.account = a
+	return true
+}
+
 // Release gives back what the ticket holds. A second release does nothing.
 func (t *Ticket) Release() {
 	if t.account != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/identity"
 )
 
 // Call is what is observed of one call. The goroutine that answers the call fills it; a nil *Call
@@ -16,6 +17,8 @@ type Call struct {
 	responseBytes int
 
 	queryID, scope string
+	identity       identity.Identity
+	unidentified   struct{ source, check string } // why there is none; empty: there was nothing to check
 	memory         memoryCounts
 	segments       segmentCounts
 	budgets        []utilisation
@@ -53,6 +56,20 @@ func (c *Call) Compression() string {
 func (c *Call) Request(queryID, scope string) {
 	if c != nil {
 		c.queryID, c.scope = queryID, scope
+	}
+}
+
+// Identity notes who calls.
+func (c *Call) Identity(id identity.Identity) {
+	if c != nil {
+		c.identity = id
+	}
+}
+
+// Unidentified notes which identity did not hold, and which check failed: fixed words.
+func (c *Call) Unidentified(source, check string) {
+	if c != nil {
+		c.unidentified.source, c.unidentified.check = source, check
 	}
 }
 

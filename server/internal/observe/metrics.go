@@ -15,6 +15,7 @@ type Metrics struct {
 	handledCalls *prometheus.CounterVec
 	handling     *prometheus.HistogramVec
 	refusals     *prometheus.CounterVec
+	identities   *prometheus.CounterVec
 	utilisation  *prometheus.HistogramVec
 	open         prometheus.Gauge
 	memory       []prometheus.Counter // by reason; 0 is nil
@@ -45,6 +46,8 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			"grpc_type", "grpc_service", "grpc_method"),
 		refusals: counters("promptassembly_refusals_total",
 			"Calls refused, by the reason of their ErrorInfo.", "reason"),
+		identities: counters("promptassembly_identity_refusals_total",
+			"Calls refused for an identity that did not hold, by where it came from and the check that failed.", "source", "check"),
 		utilisation: histograms("promptassembly_budget_utilisation_ratio",
 			"Used part of a budget that has a limit.", prometheus.LinearBuckets(0.1, 0.1, 10), "budget"),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -89,6 +92,9 @@ func (m *Metrics) ended(call *Call, code codes.Code, reason string, duration tim
 	m.handling.WithLabelValues(kind, service, name).Observe(duration.Seconds())
 	if reason != "" {
 		m.refusals.WithLabelValues(reason).Inc()
+	}
+	if failed := call.unidentified; failed.check != "" {
+		m.identities.WithLabelValues(failed.source, failed.check).Inc()
 	}
 	for i, n := range call.memory {
 		if n > 0 {

@@ -174,13 +174,21 @@ func (o *Observer) log(ctx context.Context, call *Call, code codes.Code, reason 
 	if o.Log == nil || !o.Log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs,
 		slog.String("service", call.method.service), slog.String("method", call.method.name),
 		slog.String("code", code.String()), slog.Float64("duration_ms", float64(duration.Microseconds())/1000),
 		slog.Int("request_bytes", call.requestBytes), slog.Int("response_bytes", call.responseBytes))
 	for _, optional := range []struct{ key, value string }{
-		{"reason", reason}, {"query_id", call.queryID}, {"scope", o.scope(call.scope)}, {"trace_id", call.traceID},
+		{"reason", reason},
+		{"identity", call.identity.Name},
+		{"identity_source", string(call.identity.Source)},
+		{"identity_issuer", call.identity.Issuer},
+		{"refused_source", call.unidentified.source},
+		{"refused_check", call.unidentified.check},
+		{"query_id", call.queryID},
+		{"scope", o.scope(call.scope)},
+		{"trace_id", call.traceID},
 	} {
 		if optional.value != "" {
 			attrs = append(attrs, slog.String(optional.key, optional.value))

@@ -14,11 +14,13 @@ import (
 
 // arrival is a call from when its headers are read.
 type arrival struct {
-	caller *caller
-	room   admission.Ticket
-	full   bool // there is no room
-	cancel context.CancelFunc
-	// begin returns false if the call ended before anybody answered it; its room is given back then.
+	caller   *caller
+	room     admission.Ticket
+	full     bool               // there is no room
+	arriving *admission.Account // that its message counts for while it is late
+	cancel   context.CancelFunc
+	// begin returns false if the call ended before anybody answered it; its room is given back then. Nil:
+	// it has none yet.
 	begin   func() bool
 	most    int64         // bytes of a request
 	answer  *written      // nil: none, or a small one
@@ -32,24 +34,37 @@ func arrivalOf(ctx context.Context) *arrival { return ctx.Value(arrivalKey{}).(*
 
 // arrive takes room for a call, bounds its time and lets it be cancelled. It runs on the goroutine
 // that reads the connection: were room taken only when a call's turn comes, those that wait for their
-// turn would not count. A call without room is refused in its turn, with all that belongs to it.
+// turn would not count. A call without room is refused in its turn, with all that belongs to it. On a
+// connection that nobody was identified on, a call takes room once its caller is: or those without an
+// identity could keep out the others.
 // Health checks and reflection take no room, so that they are answered under overload, and a health
 // watch lasts.
 func (s *Service) arrive(ctx context.Context, info *tap.Info) (context.Context, error) {
-	a := &arrival{caller: callerOf(ctx), most: int64(s.messageBytes), timeout: s.callTimeout}
+	caller := callerOf(ctx)
+	a := &arrival{caller: caller, arriving: caller.arriving, most: int64(s.messageBytes), timeout: s.callTimeout}
 	ctx = context.WithValue(ctx, arrivalKey{}, a)
 	if info.FullMethodName == healthpb.Health_Watch_FullMethodName {
 		ctx, a.cancel = context.WithCancel(ctx)
 		return ctx, nil
 	}
 	ctx, a.cancel = context.WithTimeout(ctx, s.callTimeout)
-	if s.methods[info.FullMethodName] {
+	if s.methods[info.FullMethodName] && (s.access == nil || caller.identified.Load()) {
 		var admitted bool
-		a.room, admitted = a.caller.inFlight.Admit(a.caller.expected.Load())
+		a.room, admitted = caller.inFlight.Admit(caller.expected.Load())
 		a.full = !admitted
 		a.begin = context.AfterFunc(ctx, a.room.Release)
 	}
 	return ctx, nil
+}
+
+// belong makes the call count for the identity whose account it is, and reports whether that has room.
+func (a *arrival) belong(to *account) (admitted bool) {
+	a.arriving = to.arriving
+	if a.begin != nil {
+		return a.room.MoveTo(to.inFlight)
+	}
+	a.room, admitted = to.inFlight.Admit(a.caller.expected.Load())
+	return admitted
 }
 
 // receive receives a message. What arrives slowly is charged for; if there is no room, the call is
@@ -119,7 +134,7 @@ func (w *wait) charge(n int64) (admitted bool) {
 	if w.step > 0 {
 		return w.slow.Resize(n)
 	}
-	w.slow, admitted = w.arrival.caller.arriving.Admit(n)
+	w.slow, admitted = w.arrival.arriving.Admit(n)
 	return admitted
 }
 

@@ -20,13 +20,14 @@ type Gates struct {
 	Answers *admission.Gate
 }
 
-// caller is what a caller may take of the server. As long as callers are not authenticated, a
-// connection is one.
+// caller is what a connection takes of the server. Once it is known who calls, a call in flight counts
+// for that identity.
 type caller struct {
 	inFlight, arriving, answers *admission.Account
 	// expected is what a call is charged for until its size is known: the mean of those before it,
 	// the last ones counting most.
 	expected   atomic.Int64
+	identified atomic.Bool // whoever called last
 	disconnect func()
 }
 

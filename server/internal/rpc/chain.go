@@ -14,15 +14,16 @@ import (
 //
 //  1. recovery; the caller gets a fixed message, the log the stack, and nobody the panic's value,
 //     which may hold memory text.
-//  2. validation of unary requests, so that no handler sees one that breaks a rule; bounds on how the
-//     messages of streams arrive.
+//  2. validation of unary requests, so that nobody sees one that breaks a rule; of streams, who calls,
+//     and bounds on how their messages arrive.
+//  3. authorization: whether the caller may assert what the request claims.
 //
-// Room, size, the number of elements and decoding come before any interceptor of a unary method, in
-// the wrapper of each (see wrap), which recovers, too.
-func chain(log *slog.Logger) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
-	recovered := recovery.WithRecoveryHandler(func(any) error { return panicked(log) })
-	return []grpc.UnaryServerInterceptor{recovery.UnaryServerInterceptor(recovered), validateUnary},
-		[]grpc.StreamServerInterceptor{recovery.StreamServerInterceptor(recovered), guardStream}
+// Who calls, room, size, the number of elements and decoding come before any interceptor of a unary
+// method, in the wrapper of each (see wrap), which recovers, too.
+func (s *Service) chain() ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+	recovered := recovery.WithRecoveryHandler(func(any) error { return panicked(s.log) })
+	return []grpc.UnaryServerInterceptor{recovery.UnaryServerInterceptor(recovered), validateUnary, s.authorize},
+		[]grpc.StreamServerInterceptor{recovery.StreamServerInterceptor(recovered), s.guardStream}
 }
 
 // panicked logs where a panic happened and returns what the caller gets to know of it.

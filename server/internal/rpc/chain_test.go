@@ -36,9 +36,9 @@ func (panicking) Count([]byte) int { panic(canary) }
 
 func TestOrderOfTheChain(t *testing.T) {
 	var log logged
-	unary, stream := chain(log.logger())
-	if len(unary) != 2 || len(stream) != 2 {
-		t.Fatalf("%d unary and %d stream interceptors, want 2 and 2", len(unary), len(stream))
+	unary, stream := New(Config{Log: log.logger(), Access: new(Access)}).chain()
+	if len(unary) != 3 || len(stream) != 2 {
+		t.Fatalf("%d unary and %d stream interceptors, want 3 and 2", len(unary), len(stream))
 	}
 	recovers, validates := unary[0], unary[1]
 
@@ -51,6 +51,12 @@ func TestOrderOfTheChain(t *testing.T) {
 		func(context.Context, any) (any, error) { panic("a handler saw an invalid request") })
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("an invalid request is answered with %v", err)
+	}
+
+	_, err = unary[2](t.Context(), new(pb.Budget), info,
+		func(context.Context, any) (any, error) { panic("a handler saw a request that nobody has authorized") })
+	if status.Code(err) != codes.Internal {
+		t.Errorf("a request that authorization does not know is answered with %v", err)
 	}
 
 	err = stream[0](nil, streamOf{ctx: t.Context()}, new(grpc.StreamServerInfo), func(any, grpc.ServerStream) error { panic(canary) })

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/policy"
 	"github.com/promptassembly/promptassembly/server/prompt"
 )
 
@@ -56,6 +58,34 @@ var (
 		pb.ErrorReason_ERROR_REASON_REQUIRED_SEGMENTS_EXCEED_BUDGET, codes.FailedPrecondition,
 		"the required segments alone exceed a budget",
 	}
+	refusedUnidentified = refusal{
+		pb.ErrorReason_ERROR_REASON_IDENTITY_MISSING, codes.Unauthenticated,
+		"the call carries no identity",
+	}
+	refusedIdentity = refusal{
+		pb.ErrorReason_ERROR_REASON_IDENTITY_INVALID, codes.Unauthenticated,
+		"the call carries an identity that does not hold",
+	}
+	refusedScope = refusal{
+		pb.ErrorReason_ERROR_REASON_SCOPE_NOT_PERMITTED, codes.PermissionDenied,
+		"the caller may not speak for the scope",
+	}
+	refusedAuthority = refusal{
+		pb.ErrorReason_ERROR_REASON_AUTHORITY_NOT_PERMITTED, codes.PermissionDenied,
+		"the caller may not assert the authority",
+	}
+	refusedRequired = refusal{
+		pb.ErrorReason_ERROR_REASON_REQUIRED_NOT_PERMITTED, codes.PermissionDenied,
+		"the caller may not make the segment required",
+	}
+	refusedPolicy = refusal{
+		pb.ErrorReason_ERROR_REASON_POLICY_NOT_PERMITTED, codes.PermissionDenied,
+		"the selection policy is outside the caller's bounds",
+	}
+	refusedMandatory = refusal{
+		pb.ErrorReason_ERROR_REASON_MANDATORY_SEGMENT_MISSING, codes.FailedPrecondition,
+		"a segment that the caller's prompts must hold is missing or blank",
+	}
 	refusedOverloaded = refusal{
 		pb.ErrorReason_ERROR_REASON_OVERLOADED, codes.ResourceExhausted,
 		"too much work is in flight",
@@ -71,6 +101,11 @@ var (
 	retryPushback = metadata.Pairs("grpc-retry-pushback-ms", strconv.FormatInt(retryAfter.Milliseconds(), 10))
 )
 
+var (
+	errIdentityMissing = status.FromProto(refusedUnidentified.status(nil)).Err()
+	errIdentityInvalid = status.FromProto(refusedIdentity.status(nil)).Err()
+)
+
 // errCompressed refuses messages that are compressed: 16 KiB can hold 16 MiB.
 var errCompressed = status.Error(codes.Unimplemented, "compressed messages are not accepted")
 
@@ -82,6 +117,35 @@ var errUnknownMethod = status.Error(codes.Unimplemented, "there is no such metho
 
 // ended is the status of a call whose context has.
 func ended(ctx context.Context) error { return status.FromContextError(ctx.Err()).Err() }
+
+// denials are the refusals of what a caller may not assert.
+var denials = map[pb.ErrorReason]refusal{}
+
+func init() {
+	for _, r := range []refusal{refusedScope, refusedAuthority, refusedRequired, refusedPolicy, refusedMandatory} {
+		denials[r.reason] = r
+	}
+}
+
+// denied refuses what a caller may not assert, and says what applies of it.
+func denied(caller *identity.Caller, d *policy.Denial) error {
+	info := make(map[string]string)
+	for _, applies := range []struct{ key, value string }{
+		{"path", d.Path}, {"scope", d.Scope}, {"segment", d.Segment}, {"field", d.Field}, {"bound", d.Bound},
+	} {
+		if applies.value != "" {
+			info[applies.key] = applies.value
+		}
+	}
+	info["identity"] = caller.Name
+	if d.Authority != 0 {
+		info["authority"] = d.Authority.String()
+	}
+	if d.Kind != 0 {
+		info["kind"] = d.Kind.String()
+	}
+	return status.FromProto(denials[d.Reason].status(info)).Err()
+}
 
 // overloaded refuses a call for which there is no room, and says in a trailer, too, when to repeat it.
 func overloaded(ctx context.Context) error {

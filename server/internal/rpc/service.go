@@ -14,6 +14,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/identity"
 	"github.com/promptassembly/promptassembly/server/memory"
 	"github.com/promptassembly/promptassembly/server/prompt"
 	"github.com/promptassembly/promptassembly/server/tokens"
@@ -33,6 +34,8 @@ type Config struct {
 	// UnreadTimeout is how long a caller may take to read an answer, before it is disconnected.
 	UnreadTimeout time.Duration
 	Gates         Gates
+	// Access says who may call; nil means that everybody may assert anything.
+	Access *Access
 }
 
 // Service implements the RPCs on requests that the chain has found well-formed.
@@ -44,6 +47,8 @@ type Service struct {
 	callTimeout   time.Duration
 	unreadTimeout time.Duration
 	gates         Gates
+	access        *Access
+	accounts      *accounts
 	methods       map[string]bool // by full name
 }
 
@@ -56,6 +61,8 @@ func New(cfg Config) *Service {
 		callTimeout:   cfg.CallTimeout,
 		unreadTimeout: cfg.UnreadTimeout,
 		gates:         cfg.Gates,
+		access:        cfg.Access,
+		accounts:      &accounts{gates: cfg.Gates, open: make(map[identity.Identity]*account)},
 		methods:       make(map[string]bool),
 	}
 	for _, method := range pb.PromptAssemblyService_ServiceDesc.Methods {
@@ -66,7 +73,7 @@ func New(cfg Config) *Service {
 
 // Options returns what a gRPC server needs for the service: the codec, the chain and its limits.
 func (s *Service) Options() []grpc.ServerOption {
-	unary, stream := chain(s.log)
+	unary, stream := s.chain()
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{}),
 		experimental.BufferPool(buffers),

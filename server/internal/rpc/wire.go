@@ -20,13 +20,17 @@ func (s *Service) describe() *grpc.ServiceDesc {
 	return &desc
 }
 
-// wrap returns the handler with what comes before and after every interceptor: room for the call,
-// the number of elements, decoding, and room for the answer.
+// wrap returns the handler with what comes before and after every interceptor: who calls, room for the
+// call, the number of elements, decoding, and room for the answer.
 func (s *Service) wrap(handle grpc.MethodHandler) grpc.MethodHandler {
 	return s.guard(func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		arrival := arrivalOf(ctx)
-		if !arrival.begin() {
+		if arrival.begin != nil && !arrival.begin() {
 			return nil, ended(ctx)
+		}
+		if caller := identified(ctx); caller != nil {
+			defer s.accounts.leave(caller.Identity)
+			arrival.full = !arrival.belong(s.accounts.enter(caller.Identity)) || arrival.full
 		}
 		defer arrival.room.Release()
 		if arrival.full {
@@ -49,8 +53,8 @@ func (s *Service) wrap(handle grpc.MethodHandler) grpc.MethodHandler {
 	})
 }
 
-// guard returns the handler with bounds on how its request arrives. It recovers as the chain does,
-// which begins only behind the decoding.
+// guard returns the handler with who calls, and bounds on how its request arrives. It recovers as the
+// chain does, which begins only behind the decoding.
 func (s *Service) guard(handle grpc.MethodHandler) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (resp any, err error) {
 		defer func() {
@@ -58,6 +62,9 @@ func (s *Service) guard(handle grpc.MethodHandler) grpc.MethodHandler {
 				resp, err = nil, panicked(s.log)
 			}
 		}()
+		if ctx, err = s.identify(ctx); err != nil {
+			return nil, err
+		}
 		if compressed(ctx) {
 			return nil, errCompressed
 		}
@@ -67,19 +74,29 @@ func (s *Service) guard(handle grpc.MethodHandler) grpc.MethodHandler {
 	}
 }
 
-// guardStream does for the messages of streams what guard does.
-func guardStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if compressed(stream.Context()) {
+// guardStream does for streams what guard does.
+func (s *Service) guardStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, err := s.identify(stream.Context())
+	if err != nil {
+		return err
+	}
+	if compressed(ctx) {
 		return errCompressed
 	}
-	return handler(srv, guardedStream{stream})
+	return handler(srv, guardedStream{stream, ctx})
 }
 
-type guardedStream struct{ grpc.ServerStream }
+type guardedStream struct {
+	grpc.ServerStream
+	ctx context.Context // says who calls
+}
+
+// Context implements grpc.ServerStream.
+func (s guardedStream) Context() context.Context { return s.ctx }
 
 // RecvMsg implements grpc.ServerStream.
 func (s guardedStream) RecvMsg(m any) error {
-	return receiveSmall(s.Context(), m, func() error { return s.ServerStream.RecvMsg(m) })
+	return receiveSmall(s.ctx, m, func() error { return s.ServerStream.RecvMsg(m) })
 }
 
 // maxOtherBytes is the size of the largest message for another service than this one: they hold names,

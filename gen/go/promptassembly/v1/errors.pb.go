@@ -26,11 +26,13 @@ const (
 // reason and holds nothing of the request. Details travel in HTTP/2 trailers, so the serialised
 // `google.rpc.Status` stays within 4 KiB.
 //
-// No server sends IDENTITY_MISSING or what follows it yet: they are here so that a client can be
-// written for all of them. Lists in metadata are for people; a name may itself hold a comma.
+// No server sends GRANT_INVALID, AUDIT_UNAVAILABLE or TOKEN_COUNTER_FAILED yet: they are here so that a
+// client can be written for all of them. Lists in metadata are for people; a name may itself hold a comma.
 //
 // The PERMISSION_DENIED reasons and MANDATORY_SEGMENT_MISSING carry in their metadata what applies
-// of `path`, `identity`, `scope`, `authority`, `segment` and `kind`.
+// of `path`, `identity`, `scope`, `authority`, `segment` and `kind`: the first path at fault, depth first
+// as above, the caller's name as it was verified (a SPIFFE ID, another name of its certificate, or the
+// subject of its token), and names of enum values. Nothing is downgraded: the whole call fails.
 type ErrorReason int32
 
 const (
@@ -79,30 +81,39 @@ const (
 	// first) or `tokens`; segments are their names in the prompt's order, joined by commas, as many as
 	// fit into the status; segment_count is the number of all.
 	ErrorReason_ERROR_REASON_REQUIRED_SEGMENTS_EXCEED_BUDGET ErrorReason = 4
-	// UNAUTHENTICATED. The call carries no verified identity.
+	// UNAUTHENTICATED. The call carries no identity: no client certificate, no bearer token, and no
+	// x-forwarded-client-cert from a proxy, of those that the server is configured to believe. Nothing of
+	// the request was received.
 	//
 	//	{ "reason": "IDENTITY_MISSING", "domain": "promptassembly" }
 	ErrorReason_ERROR_REASON_IDENTITY_MISSING ErrorReason = 5
 	// UNAUTHENTICATED. The call carries an identity that does not hold: expired, for another
-	// audience, not trusted, or two that disagree.
+	// audience, not trusted, of a source that the server does not believe, or two that disagree. Nothing
+	// of the request was received. Which check failed is in the server's log and metrics, and told to
+	// nobody else.
 	//
 	//	{ "reason": "IDENTITY_INVALID", "domain": "promptassembly" }
 	ErrorReason_ERROR_REASON_IDENTITY_INVALID ErrorReason = 6
-	// PERMISSION_DENIED. The caller may not speak for the scope.
+	// PERMISSION_DENIED. The caller may not speak for the scope that the request asks for,
+	// `SelectMemoryRequest.user_scope`; or it may call nothing but ListTokenizers, and there is neither
+	// path nor scope then. The scopes of hits, candidates and the recall query are no claims.
 	//
 	//	{ "reason": "SCOPE_NOT_PERMITTED",
 	//	  "domain": "promptassembly",
 	//	  "metadata": { "path": "user_scope", "identity": "spiffe://example.org/agent",
 	//	                "scope": "user-1" } }
 	ErrorReason_ERROR_REASON_SCOPE_NOT_PERMITTED ErrorReason = 7
-	// PERMISSION_DENIED. The caller may not assert this authority.
+	// PERMISSION_DENIED. The caller may not assert this authority, of a candidate or in
+	// `authority_by_memory_id`, for the scope that the request asks for. Every caller that may speak for
+	// it may assert USER_DEFAULT.
 	//
 	//	{ "reason": "AUTHORITY_NOT_PERMITTED",
 	//	  "domain": "promptassembly",
 	//	  "metadata": { "path": "candidates[0].authority", "identity": "spiffe://example.org/agent",
-	//	                "authority": "AUTHORITY_CURRENT_TURN" } }
+	//	                "scope": "user-1", "authority": "AUTHORITY_CURRENT_TURN" } }
 	ErrorReason_ERROR_REASON_AUTHORITY_NOT_PERMITTED ErrorReason = 8
-	// PERMISSION_DENIED. The caller may not make this segment required.
+	// PERMISSION_DENIED. The caller may not make this segment required, by its kind's default or by
+	// `required`.
 	//
 	//	{ "reason": "REQUIRED_NOT_PERMITTED",
 	//	  "domain": "promptassembly",
@@ -110,12 +121,14 @@ const (
 	//	                "segment": "base", "kind": "SEGMENT_KIND_BASE_INSTRUCTIONS" } }
 	ErrorReason_ERROR_REASON_REQUIRED_NOT_PERMITTED ErrorReason = 9
 	// PERMISSION_DENIED. The selection policy, defaults filled in, is outside the bounds that the
-	// operator set for the caller.
+	// operator set for the caller: a least min_score, and a most of top_k, max_chars and max_tokens, which
+	// are looked at in this order. Unlimited is more than any. field is the name of the field, bound the
+	// limit that it passes, as a decimal number.
 	//
 	//	{ "reason": "POLICY_NOT_PERMITTED",
 	//	  "domain": "promptassembly",
 	//	  "metadata": { "path": "policy.top_k", "identity": "spiffe://example.org/agent",
-	//	                "field": "top_k", "bound": "20" } }
+	//	                "scope": "user-1", "field": "top_k", "bound": "20" } }
 	ErrorReason_ERROR_REASON_POLICY_NOT_PERMITTED ErrorReason = 10
 	// PERMISSION_DENIED. The signed grant does not hold for exactly this request.
 	//
@@ -126,12 +139,14 @@ const (
 	// check is the one that failed: form, type, algorithm, key, signature, payload, audience, expiry,
 	// issued, query or relay.
 	ErrorReason_ERROR_REASON_GRANT_INVALID ErrorReason = 11
-	// FAILED_PRECONDITION. A segment kind that the caller's policy demands is missing or blank.
+	// FAILED_PRECONDITION. A segment kind that the operator demands of the caller's prompts is not in
+	// the prompt as a required segment, or is blank. kind is the first such kind in the order of
+	// SegmentKind.
 	//
 	//	{ "reason": "MANDATORY_SEGMENT_MISSING",
 	//	  "domain": "promptassembly",
 	//	  "metadata": { "path": "segments", "identity": "spiffe://example.org/harness",
-	//	                "kind": "SEGMENT_KIND_BASE_INSTRUCTIONS" } }
+	//	                "scope": "user-1", "kind": "SEGMENT_KIND_BASE_INSTRUCTIONS" } }
 	ErrorReason_ERROR_REASON_MANDATORY_SEGMENT_MISSING ErrorReason = 12
 	// UNAVAILABLE. The decision log is required and cannot be written.
 	//
