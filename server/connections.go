@@ -4,12 +4,14 @@ import (
 	"net"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/promptassembly/promptassembly/server/internal/identity"
 )
 
 // Serve accepts connections until the server is stopped or drained, and then returns nil. It closes the
 // listener. Several listeners can be served, each with its own limit of connections.
 func (s *Server) Serve(listener net.Listener) error {
-	return s.grpc.Serve(closableListener{netutil.LimitListener(listener, s.connections)})
+	return s.grpc.Serve(closableListener{netutil.LimitListener(identity.WithUnixUsers(listener), s.connections)})
 }
 
 // closableListener accepts connections that their remote address closes: it is all of a connection
@@ -34,6 +36,9 @@ type closableAddr struct {
 	net.Addr
 	conn net.Conn
 }
+
+// Unwrap returns the address that it was made of.
+func (a closableAddr) Unwrap() net.Addr { return a.Addr }
 
 // Close implements io.Closer.
 func (a closableAddr) Close() error { return a.conn.Close() }

@@ -28,8 +28,9 @@ type Limits struct {
 	// other, too. Default 4 MiB for each processor that the process may use.
 	InFlightBytes int64
 	// CallerShare is the part of InFlightBytes and of BufferedBytes that one caller may take, above 0
-	// and at most 1, which is what a larger one means. One call counts as that at most. A caller is a connection, as long as callers
-	// are not authenticated. Default 0.5.
+	// and at most 1, which is what a larger one means. One call counts as that at most. A caller is an
+	// identity with all its connections; a connection as long as nobody is identified, and for answers.
+	// Default 0.5.
 	CallerShare float64
 	// BufferedBytes bounds the memory of answers until their callers have read them, and also that of
 	// requests that are slow to arrive: each counts as 256 KiB after 20 ms, as 4 MiB after 250 ms and
@@ -49,7 +50,7 @@ type Limits struct {
 	// HandshakeTimeout is how long a connection may take to be set up. Default 10 s.
 	HandshakeTimeout time.Duration
 	// ConnectionAge is after which time a connection is asked to end, by up to 10 % earlier or later,
-	// so that clients find new replicas. Default 30 min.
+	// so that clients find new replicas, and certificates are looked at anew. Default 20 min.
 	ConnectionAge time.Duration
 	// ConnectionAgeGrace is how long its calls may go on after that. Default 1 min.
 	ConnectionAgeGrace time.Duration
@@ -77,7 +78,7 @@ func DefaultLimits() Limits {
 		UnreadTimeout:      time.Minute,
 		Connections:        4096,
 		HandshakeTimeout:   10 * time.Second,
-		ConnectionAge:      30 * time.Minute,
+		ConnectionAge:      20 * time.Minute,
 		ConnectionAgeGrace: time.Minute,
 		ConnectionIdle:     15 * time.Minute,
 		KeepaliveTime:      time.Minute,
@@ -107,6 +108,13 @@ func (l Limits) withDefaults() Limits {
 		KeepaliveTimeout:   positive(l.KeepaliveTimeout, d.KeepaliveTimeout),
 		KeepaliveMinTime:   positive(l.KeepaliveMinTime, d.KeepaliveMinTime),
 	}
+}
+
+// within returns the limits with connections that end within a time, that of their calls included.
+func (l Limits) within(longest time.Duration) Limits {
+	l.ConnectionAgeGrace = min(l.ConnectionAgeGrace, longest/4)
+	l.ConnectionAge = min(l.ConnectionAge, (longest-l.ConnectionAgeGrace)*10/11) // it varies by 10 %
+	return l
 }
 
 func positive[T int | int64 | uint32 | float64 | time.Duration](value, otherwise T) T {

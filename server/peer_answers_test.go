@@ -123,6 +123,8 @@ func (p *peer) note(frame http2.Frame) {
 	case *http2.WindowUpdateFrame:
 		if stream == 0 {
 			p.window += int(f.Increment)
+		} else {
+			p.granted[stream] += int(f.Increment)
 		}
 	case *http2.GoAwayFrame:
 		p.goAway = append(p.goAway, f.ErrCode)

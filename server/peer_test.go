@@ -30,17 +30,23 @@ type peer struct {
 	answers  map[uint32]*answer
 	settings map[http2.SettingID]uint32
 	goAway   []http2.ErrCode
-	window   int  // how much the connection may still send
-	ended    bool // the connection
+	window   int            // how much the connection may still send
+	granted  map[uint32]int // how much streams may send beyond 65,535 bytes
+	ended    bool           // the connection
 }
 
 // dialPeer connects and greets the server. Data that it receives uses up the windows that it grants.
 func dialPeer(t testing.TB, address string, settings ...http2.Setting) *peer {
 	t.Helper()
-	conn := dialTCP(t, address)
+	return greet(t, dialTCP(t, address), settings...)
+}
+
+// greet is dialPeer for a connection that is there.
+func greet(t testing.TB, conn net.Conn, settings ...http2.Setting) *peer {
 	p := &peer{
 		t: t, conn: conn, Framer: http2.NewFramer(conn, conn),
 		answers: make(map[uint32]*answer), settings: make(map[http2.SettingID]uint32), window: 65535,
+		granted: make(map[uint32]int),
 	}
 	p.changed = sync.NewCond(&p.reading)
 	p.hpack = hpack.NewEncoder(&p.headers)

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -35,16 +34,17 @@ type Config struct {
 	Tracing trace.TracerProvider
 	// Limits bounds what callers may take.
 	Limits Limits
-	// Credentials secures connections; nil means plaintext.
-	Credentials credentials.TransportCredentials
+	// Access says who may call and what callers may assert, and secures connections. Nil means plaintext,
+	// and that every caller may assert any authority, scope and required segment: that is for callers in
+	// the same process.
+	Access *Access
 	// Interceptors see the unary calls that were found valid, in this order. What they answer in place
 	// of the service must be of the method's type.
 	Interceptors []grpc.UnaryServerInterceptor
 }
 
-// Server is a gRPC server of PromptAssemblyService, health and reflection. Every caller that reaches
-// it may assert any authority, scope and required segment: it is for callers in the same process or
-// on the same machine. It is safe for concurrent use.
+// Server is a gRPC server of PromptAssemblyService, health and reflection. It is safe for concurrent
+// use.
 type Server struct {
 	grpc        *grpc.Server
 	health      *health.Server
@@ -60,6 +60,9 @@ func New(cfg Config) *Server {
 		log = slog.Default()
 	}
 	limits := cfg.Limits.withDefaults()
+	if cfg.Access != nil {
+		limits = cfg.Access.bound(limits)
+	}
 	gates := rpc.Gates{
 		InFlight: admission.NewGate(limits.InFlightBytes, limits.CallerShare),
 		Arriving: admission.NewHoldGate(limits.BufferedBytes, limits.CallerShare, spareRequestBytes),
@@ -77,6 +80,7 @@ func New(cfg Config) *Server {
 		CallTimeout:   limits.CallTimeout,
 		UnreadTimeout: limits.UnreadTimeout,
 		Gates:         gates,
+		Access:        cfg.Access.forCalls(),
 	})
 	observer := cfg.observer(log)
 	watches, endWatches := context.WithCancel(context.Background())
@@ -84,8 +88,8 @@ func New(cfg Config) *Server {
 	options := append(cfg.observation(observer), limits.options()...)
 	options = append(options, service.Options()...)
 	options = append(options, grpc.ChainStreamInterceptor(during(watches)), grpc.ChainUnaryInterceptor(cfg.Interceptors...))
-	if cfg.Credentials != nil {
-		options = append(options, grpc.Creds(cfg.Credentials))
+	if cfg.Access != nil {
+		options = append(options, grpc.Creds(cfg.Access.credentials()))
 	}
 	s := &Server{
 		grpc:        grpc.NewServer(options...),

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -62,6 +63,7 @@ type generator struct {
 	connections []*grpc.ClientConn
 	next        atomic.Uint64
 	request     []byte
+	tokens      []string // that calls send in turn; none: none
 }
 
 // dial returns a generator of calls with that request, for the length of the benchmark. It binds this
@@ -110,7 +112,11 @@ func (g *generator) close() {
 
 // call makes one call and returns its code.
 func (g *generator) call(ctx context.Context) codes.Code {
-	conn := g.connections[g.next.Add(1)%uint64(len(g.connections))]
+	turn := g.next.Add(1)
+	conn := g.connections[turn%uint64(len(g.connections))]
+	if n := uint64(len(g.tokens)); n > 0 {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+g.tokens[turn%n])
+	}
 	return status.Code(conn.Invoke(ctx, pb.PromptAssemblyService_SelectMemory_FullMethodName, &g.request, new([]byte)))
 }
 
@@ -118,6 +124,7 @@ func (g *generator) call(ctx context.Context) codes.Code {
 func (g *generator) closed(b *testing.B, concurrent int, d time.Duration) int {
 	b.Helper()
 	var answered, failed atomic.Int64
+	var last atomic.Uint32 // code of a call that failed
 	end := time.Now().Add(d)
 	var all sync.WaitGroup
 	for range concurrent {
@@ -130,13 +137,14 @@ func (g *generator) closed(b *testing.B, concurrent int, d time.Duration) int {
 					time.Sleep(time.Duration(25+rand.IntN(50)) * time.Millisecond)
 				default:
 					failed.Add(1)
+					last.Store(uint32(code))
 				}
 			}
 		})
 	}
 	all.Wait()
 	if failed.Load() > 0 {
-		b.Fatalf("%d calls failed", failed.Load())
+		b.Fatalf("%d calls failed, one with %v", failed.Load(), codes.Code(last.Load()))
 	}
 	return int(answered.Load())
 }

@@ -40,21 +40,7 @@ func BenchmarkRatio(b *testing.B) {
 					generators = append(generators, dial(b, s, spread, transport, request))
 				}
 				for b.Loop() {
-					var costs [2][]float64 // µs a call
-					var ratios []float64
-					for round := range rounds + 1 {
-						var cost [2]float64
-						for i, g := range generators {
-							before := servers[i].used(b).CPU
-							calls := g.closed(b, concurrent, roundTime())
-							cost[i] = float64((servers[i].used(b).CPU - before).Microseconds()) / float64(calls)
-						}
-						if round == 0 {
-							continue // to warm up
-						}
-						costs[0], costs[1] = append(costs[0], cost[0]), append(costs[1], cost[1])
-						ratios = append(ratios, cost[1]/cost[0])
-					}
+					costs, ratios := compare(b, servers, generators)
 					b.ReportMetric(median(ratios), "ratio")
 					b.ReportMetric(median(costs[0]), "µs/call")
 					b.ReportMetric(median(costs[1]), "µs/baseline-call")
@@ -63,6 +49,26 @@ func BenchmarkRatio(b *testing.B) {
 			})
 		}
 	}
+}
+
+// compare loads two servers in alternating rounds, and returns what a call of each costs, in µs of
+// processor time, and that of the second over that of the first.
+func compare(b *testing.B, servers []*process, generators []*generator) (costs [2][]float64, ratios []float64) {
+	b.Helper()
+	for round := range rounds + 1 {
+		var cost [2]float64
+		for i, g := range generators {
+			before := servers[i].used(b).CPU
+			calls := g.closed(b, concurrent, roundTime())
+			cost[i] = float64((servers[i].used(b).CPU - before).Microseconds()) / float64(calls)
+		}
+		if round == 0 {
+			continue // to warm up
+		}
+		costs[0], costs[1] = append(costs[0], cost[0]), append(costs[1], cost[1])
+		ratios = append(ratios, cost[1]/cost[0])
+	}
+	return costs, ratios
 }
 
 // BenchmarkLatency reports how many calls a second are answered at most, with 64 at a time, and how
@@ -107,12 +113,7 @@ func certificatesFor(b *testing.B, secured bool) (folder string, transport crede
 	if !secured {
 		return "", nil
 	}
-	folder = makeCertificates(b)
-	cfg, err := mutualTLS(folder)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return folder, credentials.NewTLS(cfg)
+	return clientCredentials(b)
 }
 
 func median(of []float64) float64 {

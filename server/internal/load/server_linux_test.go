@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/promptassembly/promptassembly/server"
+	"github.com/promptassembly/promptassembly/server/dev"
 )
 
 // kind says what a server process answers.
@@ -32,7 +34,12 @@ const (
 	whole kind = "whole"
 	// baseline does all that whole does but selecting and converting: every answer is the first one.
 	baseline kind = "baseline"
+	// open is whole, but believes everybody.
+	open kind = "open"
 )
+
+// accessVariable is the folder of who may call a server; empty: everybody, in plaintext.
+const accessVariable = "PROMPTASSEMBLY_LOAD_ACCESS"
 
 // kindVariable makes a process of the test binary a server.
 const kindVariable = "PROMPTASSEMBLY_LOAD_SERVER"
@@ -71,15 +78,15 @@ func serve(k kind) error {
 	if err != nil {
 		return err
 	}
-	credentials, err := serverCredentials()
-	if err != nil {
-		return err
-	}
 	cfg := server.Config{
-		Logger:      slog.New(slog.NewJSONHandler(os.Stderr, nil)),
-		CallLog:     server.CallLog{On: true},
-		Metrics:     prometheus.NewRegistry(),
-		Credentials: credentials,
+		Logger:  slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+		CallLog: server.CallLog{On: true},
+		Metrics: prometheus.NewRegistry(),
+	}
+	if folder := os.Getenv(accessVariable); folder != "" {
+		if cfg.Access, listener, err = secure(k, folder, listener); err != nil {
+			return err
+		}
 	}
 	if k == baseline {
 		cfg.Interceptors = append(cfg.Interceptors, new(prebuilt).answer)
@@ -99,6 +106,21 @@ func serve(k kind) error {
 	}
 	s.Stop()
 	return nil
+}
+
+// secure returns who may call, and the listener; a server that believes everybody has the same
+// connections otherwise.
+func secure(k kind, folder string, listener net.Listener) (*server.Access, net.Listener, error) {
+	cfg := accessIn(folder)
+	if k != open {
+		access, err := server.OpenAccess(context.Background(), cfg)
+		return access, listener, err
+	}
+	if !cfg.TLS.On() {
+		return nil, listener, nil
+	}
+	secured, err := serverTLS(dev.At(folder))
+	return nil, tls.NewListener(listener, secured), err
 }
 
 func used() usage {
@@ -135,11 +157,11 @@ type process struct {
 	answers *json.Decoder
 }
 
-// start starts a server; an empty folder of certificates means plaintext.
-func start(b *testing.B, k kind, certificates string) *process {
+// start starts a server, with the folder of who may call it; empty: everybody, in plaintext.
+func start(b *testing.B, k kind, access string) *process {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), kindVariable+"="+string(k), certificatesVariable+"="+certificates)
+	cmd.Env = append(os.Environ(), kindVariable+"="+string(k), accessVariable+"="+access)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

@@ -1,0 +1,319 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/policy"
+	"github.com/promptassembly/promptassembly/server/internal/rpc"
+	"github.com/promptassembly/promptassembly/server/internal/watch"
+)
+
+// AccessConfig says where it is written who may call and what callers may assert.
+type AccessConfig struct {
+	// Policy is the path of the policy file, which 'promptd policy schema' describes. Required.
+	Policy string
+	// TLS secures connections, and says which client certificates are believed. The zero value means
+	// plaintext: for loopback and unix sockets.
+	TLS TLS
+	// Logger hears of what was reloaded; nil means slog.Default().
+	Logger *slog.Logger
+	// Metrics counts reloads; nil means nowhere. One registerer can serve one Access.
+	Metrics prometheus.Registerer
+}
+
+// TLS says how connections are secured. Every file is PEM and read again when it changes.
+type TLS struct {
+	// Certificate and Key are paths of the server's certificate, with its chain, and of its key.
+	Certificate, Key string
+	// ClientCA is the path of the authorities whose client certificates are believed. Empty: none is
+	// asked for.
+	ClientCA string
+	// TrustDomain is whose names the certificates of ClientCA bear; required with it.
+	TrustDomain string
+	// ClientName is which name of a client certificate counts.
+	ClientName CertificateName
+	// WorkloadAPI is the address of a SPIFFE Workload API, unix:///path or tcp://ip:port, that gives all
+	// of the above in their place.
+	WorkloadAPI string
+	// ShortestLife is the shortest life, from its beginning to its end, of a client certificate that is
+	// believed. Default 1 h. Connections last for at most half of it, so that they end before their
+	// certificates do, where those are renewed at half of their life.
+	ShortestLife time.Duration
+}
+
+// On reports whether connections are secured.
+func (t TLS) On() bool { return t.Certificate != "" || t.WorkloadAPI != "" }
+
+// Clients reports whether client certificates are believed.
+func (t TLS) Clients() bool { return t.ClientCA != "" || t.WorkloadAPI != "" }
+
+// defaultShortestLife is TLS.ShortestLife where it is not set.
+const defaultShortestLife = time.Hour
+
+// CertificateName says which name of a client certificate counts.
+type CertificateName = identity.CertificateName
+
+// The names that can count. A certificate bears exactly one of the kind.
+const (
+	SPIFFEName = identity.SPIFFEName // a SPIFFE ID of the trust domain, with a path
+	DNSName    = identity.DNSName
+	EmailName  = identity.EmailName
+)
+
+// Access is who may call, and what callers may assert, as files and a Workload API say at any time.
+// What is broken is not taken: what was in force before stays so. It is safe for concurrent use, and
+// serves any number of servers.
+type Access struct {
+	path          string
+	tls           TLS
+	log           *slog.Logger
+	reloads       *prometheus.CounterVec
+	certificates  *identity.Certificates // nil: plaintext
+	tokens        *identity.Tokens
+	authenticator *identity.Authenticator
+	policy        atomic.Pointer[policy.Policy]
+	watching      io.Closer // the policy file
+	loaded        []byte    // the policy file that is in force; nil after one that is broken
+
+	mu     sync.Mutex // guards the rest
+	keys   io.Closer  // watches the files of keys; nil: there are none
+	broken map[string]error
+}
+
+// What is reloaded, as metrics and problems name it.
+const (
+	reloadPolicy       = "policy"
+	reloadCertificates = "certificates"
+)
+
+// OpenAccess reads what cfg names, and fails if that is broken, or leaves nobody who could be
+// identified. With a Workload API it waits for a certificate, as long as ctx lasts. The caller closes the
+// Access after the servers that use it.
+func OpenAccess(ctx context.Context, cfg AccessConfig) (*Access, error) {
+	a := &Access{path: cfg.Policy, tls: cfg.TLS, log: cfg.Logger, broken: make(map[string]error)}
+	if a.log == nil {
+		a.log = slog.Default()
+	}
+	if a.tls.ShortestLife <= 0 {
+		a.tls.ShortestLife = defaultShortestLife
+	}
+	a.tokens = identity.NewTokens(identity.TokensConfig{Log: a.log, Metrics: cfg.Metrics})
+	a.authenticator = identity.NewAuthenticator(a.tokens)
+	a.measure(cfg.Metrics)
+	if err := a.open(ctx); err != nil {
+		_ = a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// measure registers metrics.
+func (a *Access) measure(registerer prometheus.Registerer) {
+	a.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promptassembly_access_reloads_total",
+		Help: "Reloads of the policy file and of certificates, by result.",
+	}, []string{"what", "result"})
+	if registerer != nil {
+		registerer.MustRegister(a.reloads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "promptassembly_access_problems",
+			Help: "How much of what says who may call is broken or out of reach, so that what was known before is in force.",
+		}, func() float64 { return float64(len(a.Problems())) }))
+	}
+}
+
+func (a *Access) open(ctx context.Context) (err error) {
+	failed := func(err error) { a.reloaded(reloadCertificates, err) }
+	switch {
+	case a.tls.WorkloadAPI != "":
+		a.certificates, err = identity.OpenWorkload(ctx, identity.WorkloadConfig{
+			Address: a.tls.WorkloadAPI, ShortestLife: a.tls.ShortestLife, Log: a.log, Failed: failed,
+		})
+	case a.tls.Certificate != "":
+		a.certificates, err = identity.OpenFiles(identity.FileConfig{
+			Certificate: a.tls.Certificate, Key: a.tls.Key, ClientCA: a.tls.ClientCA, TrustDomain: a.tls.TrustDomain,
+			Name: a.tls.ClientName, ShortestLife: a.tls.ShortestLife, Log: a.log, Failed: failed,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	data, err := readAtMost(a.path, maxPolicyBytes)
+	if err == nil {
+		err = a.load(ctx, data)
+	}
+	if err != nil {
+		return err
+	}
+	a.loaded = data
+	a.watching, err = watch.Files([]string{a.path}, a.log, func() { a.reload(context.Background()) })
+	return err
+}
+
+// maxPolicyBytes bounds the policy file.
+const maxPolicyBytes = 1 << 20
+
+// errNobody is why nobody could be identified.
+var errNobody = errors.New("nobody could be identified: it has no issuers and no proxies, and no client certificates are believed")
+
+// load puts a policy file into force.
+func (a *Access) load(ctx context.Context, data []byte) error {
+	p, err := policy.Parse(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.path, err)
+	}
+	if len(p.Issuers()) == 0 && len(p.Proxies()) == 0 && !a.tls.Clients() {
+		return fmt.Errorf("%s: %w", a.path, errNobody)
+	}
+	if err := a.tokens.Configure(ctx, p.Issuers()); err != nil {
+		return fmt.Errorf("%s: %w", a.path, err)
+	}
+	a.policy.Store(p)
+	a.authenticator.Configure(p.Proxies(), len(p.Issuers()) > 0)
+	return a.watchKeys()
+}
+
+func readAtMost(path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", path, most)
+	}
+	return data, err
+}
+
+// watchKeys watches the files of keys that the policy names.
+func (a *Access) watchKeys() error {
+	a.mu.Lock()
+	before := a.keys
+	a.keys = nil
+	a.mu.Unlock()
+	if before != nil {
+		_ = before.Close() // without the lock, which its reload may take
+	}
+	files := a.tokens.Files()
+	if len(files) == 0 {
+		return nil
+	}
+	keys, err := watch.Files(files, a.log, a.tokens.Reload)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keys = keys
+	return nil
+}
+
+// reload puts the policy file into force if it changed and is right. One that was broken is tried again:
+// it may be what it names that was.
+func (a *Access) reload(ctx context.Context) {
+	data, err := readAtMost(a.path, maxPolicyBytes)
+	if err == nil && a.loaded != nil && bytes.Equal(data, a.loaded) {
+		return
+	}
+	a.loaded = nil
+	if err == nil {
+		err = a.load(ctx, data)
+	}
+	if err == nil {
+		a.loaded = data
+	}
+	a.reloaded(reloadPolicy, err)
+}
+
+// reloaded counts a reload, and says so when it has become broken, or right again.
+func (a *Access) reloaded(what string, err error) {
+	a.mu.Lock()
+	before := a.broken[what]
+	if err != nil {
+		a.broken[what] = err
+	} else {
+		delete(a.broken, what)
+	}
+	a.mu.Unlock()
+	result := "ok"
+	switch {
+	case err != nil:
+		result = "failed"
+		if before == nil || before.Error() != err.Error() {
+			a.log.Error("not reloaded, what was in force stays so", "what", what, "error", err)
+		}
+	default:
+		a.log.Info("reloaded", "what", what)
+	}
+	a.reloads.WithLabelValues(what, result).Inc()
+}
+
+// Problems says, in a line each, what of it is broken or out of reach, so that what was known before is in
+// force. They hold names of files, hosts and issuers.
+func (a *Access) Problems() []string {
+	a.mu.Lock()
+	var problems []string
+	for what, err := range a.broken {
+		problems = append(problems, what+": "+err.Error())
+	}
+	a.mu.Unlock()
+	slices.Sort(problems)
+	return append(problems, a.tokens.Problems()...)
+}
+
+// Close ends the watching of files and the fetching of keys.
+func (a *Access) Close() error {
+	if a.watching != nil {
+		_ = a.watching.Close()
+	}
+	a.mu.Lock()
+	keys := a.keys
+	a.keys = nil
+	a.mu.Unlock()
+	if keys != nil {
+		_ = keys.Close()
+	}
+	a.tokens.Close()
+	if a.certificates == nil {
+		return nil
+	}
+	return a.certificates.Close()
+}
+
+// credentials returns how connections are secured.
+func (a *Access) credentials() credentials.TransportCredentials {
+	if a.certificates == nil {
+		return identity.NewPlaintext()
+	}
+	return identity.NewTLS(a.certificates)
+}
+
+// bound returns the limits with connections that end before the certificates they were made with.
+func (a *Access) bound(l Limits) Limits {
+	if !a.tls.Clients() {
+		return l
+	}
+	return l.within(a.tls.ShortestLife / 2)
+}
+
+// forCalls returns what calls are checked with; nil if a is.
+func (a *Access) forCalls() *rpc.Access {
+	if a == nil {
+		return nil
+	}
+	return &rpc.Access{Authenticator: a.authenticator, Policy: a.policy.Load}
+}
