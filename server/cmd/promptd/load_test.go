@@ -20,7 +20,7 @@ import (
 // size: those made before the signal, and those made while it waits.
 func TestSIGTERMUnderLoad(t *testing.T) {
 	const wait = 500 * time.Millisecond
-	cmd, log := process(t, "--drain-wait", wait.String())
+	cmd, log := process(t, "--drain-wait", wait.String(), "--limits-in-flight-bytes", "1GiB") // all are one caller's
 	address, _ := log.addresses(t)
 
 	var signalled atomic.Pointer[time.Time]

@@ -15,7 +15,9 @@ func TestFirstLines(t *testing.T) {
 	p := start(t, "--config", file, "--drain-timeout", "3s")
 	p.log.wait(t, `level=INFO msg=serving address=127\.0\.0\.1:\d+ admin=127\.0\.0\.1:\d+ version=".+Unicode`)
 	configured := p.log.wait(t, `level=INFO msg=configured (.*)`)[0]
-	want := `listen="127.0.0.1:0 (--listen)" admin.listen="127.0.0.1:0 (--admin-listen)" ` +
+	want := `listen="127.0.0.1:0 (--listen)" policy="` + party.Policy + ` (--policy)" ` +
+		`tls.certificate="` + party.Server.Certificate + ` (--tls-certificate)" tls.key="` + party.Server.Key + ` (--tls-key)" ` +
+		`tls.client_ca="` + party.CA + ` (--tls-client-ca)" tls.trust_domain="promptassembly.test (--tls-trust-domain)" admin.listen="127.0.0.1:0 (--admin-listen)" ` +
 		`log.scope_key="(redacted) (` + file + `)" drain.timeout="3s (--drain-timeout)"`
 	if configured != want {
 		t.Errorf("configured %s, want %s", configured, want)

@@ -38,6 +38,10 @@ var errLogged = errors.New("logged")
 // usageError is a command line or an environment that cannot be carried out as it stands.
 type usageError struct{ error }
 
+// errNoPolicy is why promptd does not start without a policy.
+var errNoPolicy = errors.New(`--policy is needed: a file that says who may call and assert what
+('promptd policy schema'); for a try, 'promptd dev' makes certificates and one`)
+
 // run carries out one command line and returns the exit status. One that serves does so until ctx is
 // done, and then drains.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
@@ -81,8 +85,9 @@ Traces are exported where OTEL_EXPORTER_OTLP_ENDPOINT says, as OpenTelemetry's
 other variables say.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.`,
-		Example: `  promptd --config /etc/promptd.yaml
-  promptd --listen unix:/run/promptd/promptd.sock --admin-listen :50052
+		Example: `  promptd dev
+  promptd --config /etc/promptd.yaml
+  promptd --policy /etc/promptd/policy.yaml --listen unix:/run/promptd/promptd.sock --admin-listen :50052
   promptd config show --config /etc/promptd.yaml`,
 		Version:           server.Version(),
 		Args:              noArgs,
@@ -96,12 +101,15 @@ Exit status: 0 done, 1 failed, 2 wrong usage or configuration.`,
 		if err != nil {
 			return err
 		}
-		return serve(cmd.Context(), cfg, settings, stderr)
+		if cfg.Access.Policy == "" {
+			return usageError{errNoPolicy}
+		}
+		return serve(cmd.Context(), cfg, settings, stderr, func(string) {})
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetVersionTemplate("promptd {{.Version}}\n")
-	root.AddCommand(newConfig(environ))
+	root.AddCommand(newConfig(environ), newPolicy(), newDev(environ, stderr))
 	root.InitDefaultCompletionCmd() // takes the output as it is set now
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

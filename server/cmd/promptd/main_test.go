@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,7 +21,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asPromptd) != "" {
 		main()
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(withFiles(func() int {
+		status := m.Run()
+		if err := goleak.Find(); status == 0 && err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return status
+	}))
 }
 
 func TestCommandLine(t *testing.T) {
@@ -44,14 +52,25 @@ func TestCommandLine(t *testing.T) {
 		{"flag of another type", []string{"--drain-timeout", "soon"}, nil, exitUsage, "", `drain.timeout (--drain-timeout): "soon": must be a duration`},
 		{"argument", []string{"serve"}, nil, exitUsage, "", `takes no arguments, got "serve"`},
 		{"no port", []string{"--listen", "127.0.0.1"}, nil, exitUsage, "", "missing port"},
-		{"every interface", []string{"--listen", ":0"}, nil, exitUsage, "", "not a loopback address: callers are not authenticated"},
+		{"every interface", []string{"--listen", ":0"}, nil, exitUsage, "", "not a loopback address or a unix socket; without TLS"},
 		{"another host", []string{"--listen", "192.0.2.1:0"}, nil, exitUsage, "", "not a loopback address"},
 		{"unknown variable", nil, []string{"PROMPTD_LISTEM=x"}, exitUsage, "", "the nearest is PROMPTD_LISTEN"},
 		{"escape sequence", nil, []string{"PROMPTD_\x1b[31m=x"}, exitUsage, "", "PROMPTD_\ufffd[31m"},
 		{"no file", []string{"--config", "/nowhere"}, nil, exitUsage, "", "config (--config): open /nowhere"},
 		{"file", nil, []string{"PROMPTD_CONFIG=" + file}, exitUsage, "", "  admim (" + file + ":2): there is no such key"},
-		{"port that is taken", []string{"--listen", taken.Addr().String(), "--admin-listen", "off"}, nil, exitFailure, "", "address already in use"},
-		{"admin port that is taken", []string{"--listen", "127.0.0.1:0", "--admin-listen", taken.Addr().String()}, nil, exitFailure, "", "key=admin.listen"},
+		{"port that is taken", withAccess("--listen", taken.Addr().String(), "--admin-listen", "off"), nil, exitFailure, "", "address already in use"},
+		{"admin port that is taken", withAccess("--listen", "127.0.0.1:0", "--admin-listen", taken.Addr().String()), nil, exitFailure, "", "key=admin.listen"},
+
+		{"no policy", nil, nil, exitUsage, "", "--policy is needed"},
+		{"policy that is not there", []string{"--policy", "/nowhere", "--admin-listen", "off"}, nil, exitFailure, "", "open /nowhere"},
+		{"nobody could call", []string{"--policy", party.Policy, "--admin-listen", "off"}, nil, exitFailure, "", "nobody could be identified"},
+		{"certificate without key", []string{"--tls-certificate", "/c"}, nil, exitUsage, "", "tls.certificate (--tls-certificate): needs tls.key beside it"},
+		{"certificate beside a Workload API", []string{"--tls-certificate", "/c", "--tls-workload-api", "unix:///s"}, nil, exitUsage, "", "must not be set beside tls.workload_api"},
+		{"authority without trust domain", withAccess("--tls-trust-domain", ""), nil, exitUsage, "", "tls.client_ca (--tls-client-ca): needs tls.trust_domain beside it"},
+		{"connections that outlive certificates", withAccess("--tls-shortest-life", "30m"), nil, exitUsage, "", "must be at most half of tls.shortest_life, which is 15m"},
+		{"dev of another host", []string{"dev", "--listen", "192.0.2.1:0"}, nil, exitUsage, "", "serves loopback addresses and unix sockets only"},
+		{"dev with a policy", []string{"dev", "--policy", party.Policy}, nil, exitUsage, "", "policy must not be set"},
+		{"dev without a folder", []string{"dev", "--dir", ""}, nil, exitUsage, "", "--dir names no folder"},
 
 		{"config", []string{"config"}, nil, exitDone, "promptd config [command]", ""},
 		{"config and more", []string{"config", "hide"}, nil, exitUsage, "", `takes no arguments, got "hide"`},

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
@@ -42,7 +41,7 @@ func startLogging(t *testing.T, args ...string) running {
 	status := make(chan int, 1)
 	stderr, log := io.Pipe()
 	go func() {
-		status <- run(ctx, append([]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, args...), nil, io.Discard, log)
+		status <- run(ctx, append(withAccess("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"), args...), nil, io.Discard, log)
 		close(status)
 		_ = log.Close()
 	}()
@@ -140,16 +139,6 @@ func (l *lines) addresses(t *testing.T) (calls, admin string) {
 	t.Helper()
 	found := l.wait(t, `msg=serving address=(\S+) admin=(\S+) version=\S+`)
 	return found[0], found[1]
-}
-
-func dial(t *testing.T, address string) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 // call makes a call, which must be answered.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -26,8 +27,9 @@ type daemon struct {
 	log          *slog.Logger
 }
 
-// serve answers calls until ctx is done, then drains. What goes wrong once there is a log is in it.
-func serve(ctx context.Context, cfg config.Config, settings []config.Setting, stderr io.Writer) error {
+// serve answers calls until ctx is done, then drains. It calls listening with the address before it
+// answers the first. What goes wrong once there is a log is in it.
+func serve(ctx context.Context, cfg config.Config, settings []config.Setting, stderr io.Writer, listening func(address string)) error {
 	log := newLogger(cfg.Log, stderr)
 	setMemory(cfg.Memory)
 	tracing, flush, err := newTracing(context.WithoutCancel(ctx), log)
@@ -35,6 +37,14 @@ func serve(ctx context.Context, cfg config.Config, settings []config.Setting, st
 		return err
 	}
 	defer flush()
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	access, err := openAccess(ctx, cfg.Access, log, metrics)
+	if err != nil {
+		log.Error("cannot tell who may call", "error", err)
+		return errLogged
+	}
+	defer func() { _ = access.Close() }()
 
 	d := daemon{drain: cfg.Drain, log: log}
 	if d.admin, err = listenUnlessOff(cfg.AdminListen); err != nil {
@@ -48,16 +58,26 @@ func serve(ctx context.Context, cfg config.Config, settings []config.Setting, st
 		}
 		return errLogged
 	}
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	d.callServer = server.New(server.Config{
-		Logger: log, CallLog: cfg.CallLog, Metrics: metrics, Tracing: tracing, Limits: cfg.Limits,
+		Logger: log, CallLog: cfg.CallLog, Metrics: metrics, Tracing: tracing, Limits: cfg.Limits, Access: access,
 	})
-	d.adminServer = admin.New(admin.Config{Health: d.callServer.Health(), Metrics: metrics, Logger: log})
+	d.adminServer = admin.New(admin.Config{Health: d.callServer.Health(), Metrics: metrics, Problems: access.Problems, Logger: log})
 
 	log.Info("serving", "address", addressText(d.calls), "admin", addressText(d.admin), "version", server.Version())
 	logSettings(log, settings)
+	listening(addressText(d.calls))
 	return d.run(ctx)
+}
+
+// openTimeout bounds the wait for a certificate from a Workload API, and for the keys of issuers.
+const openTimeout = time.Minute
+
+// openAccess reads who may call.
+func openAccess(ctx context.Context, cfg server.AccessConfig, log *slog.Logger, metrics prometheus.Registerer) (*server.Access, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	cfg.Logger, cfg.Metrics = log, metrics
+	return server.OpenAccess(ctx, cfg)
 }
 
 // run serves both listeners until ctx is done or one of them fails. The admin listener answers as

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
@@ -51,7 +52,7 @@ func TestDrainWait(t *testing.T) {
 	if status, body := get(t, p.admin, "/readyz"); status != 200 {
 		t.Fatalf("readyz %d with %q, want 200", status, body)
 	}
-	watch, err := healthpb.NewHealthClient(dial(t, p.admin)).Watch(t.Context(), new(healthpb.HealthCheckRequest))
+	watch, err := healthpb.NewHealthClient(dialWith(t, p.admin, insecure.NewCredentials())).Watch(t.Context(), new(healthpb.HealthCheckRequest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestAdmin(t *testing.T) {
 		}
 	}
 	service := &healthpb.HealthCheckRequest{Service: pb.PromptAssemblyService_ServiceDesc.ServiceName}
-	answer, err := healthpb.NewHealthClient(dial(t, p.admin)).Check(t.Context(), service)
+	answer, err := healthpb.NewHealthClient(dialWith(t, p.admin, insecure.NewCredentials())).Check(t.Context(), service)
 	if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health: %v, %v, want SERVING", answer, err)
 	}

@@ -62,7 +62,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *lines) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, append([]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), self, append(withAccess("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"), args...)...)
 	cmd.Env = append(os.Environ(), asPromptd+"=1")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

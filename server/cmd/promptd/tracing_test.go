@@ -163,7 +163,7 @@ func TestTracesThatAreRefused(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			clearEnvironment(t, variables)
 			var stderr bytes.Buffer
-			status := run(t.Context(), []string{"--listen", "127.0.0.1:0", "--admin-listen", "off"}, nil, io.Discard, &stderr)
+			status := run(t.Context(), withAccess("--listen", "127.0.0.1:0", "--admin-listen", "off"), nil, io.Discard, &stderr)
 			if status != exitUsage || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "hunter2") {
 				t.Errorf("exit status %d with %s", status, stderr.String())
 			}

@@ -28,7 +28,7 @@ func TestUnixSockets(t *testing.T) {
 	}
 	call(t, dial(t, p.address))
 	var stderr bytes.Buffer
-	status := run(t.Context(), []string{"--listen", p.address, "--admin-listen", "off"}, nil, &stderr, &stderr)
+	status := run(t.Context(), withAccess("--listen", p.address, "--admin-listen", "off"), nil, &stderr, &stderr)
 	if status != exitFailure || !strings.Contains(stderr.String(), "address already in use") {
 		t.Errorf("another process: exit status %d with %s", status, stderr.String())
 	}
@@ -47,7 +47,7 @@ func TestUnixSockets(t *testing.T) {
 func TestFileInPlaceOfASocket(t *testing.T) {
 	path := writeFile(t, "precious")
 	var stderr bytes.Buffer
-	status := run(t.Context(), []string{"--listen", "unix:" + path, "--admin-listen", "127.0.0.1:0"}, nil, &stderr, &stderr)
+	status := run(t.Context(), withAccess("--listen", "unix:"+path, "--admin-listen", "127.0.0.1:0"), nil, &stderr, &stderr)
 	if status != exitFailure || !strings.Contains(stderr.String(), "is no socket") {
 		t.Errorf("exit status %d with %s", status, stderr.String())
 	}

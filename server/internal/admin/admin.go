@@ -18,12 +18,14 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Config says what is served. All fields but Logger are needed.
+// Config says what is served. All fields but Problems and Logger are needed.
 type Config struct {
 	// Health answers for readiness and for gRPC's health protocol.
 	Health healthpb.HealthServer
 	// Metrics is what /metrics shows.
 	Metrics prometheus.Gatherer
+	// Problems is what /readyz says beside the answer, a line each; nil: nothing.
+	Problems func() []string
 	// Logger hears of requests that could not be answered; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -60,7 +62,7 @@ func New(cfg Config) *Server {
 
 	errorLog := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	s.http = &http.Server{
-		Handler:           split(s.grpc, pages(cfg.Health, cfg.Metrics, errorLog)),
+		Handler:           split(s.grpc, pages(cfg, errorLog)),
 		Protocols:         new(http.Protocols),
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silenceTimeout},
 		ReadHeaderTimeout: headerTimeout,

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
@@ -15,25 +14,31 @@ import (
 const index = `promptd
 
 /livez    200 while the process runs
-/readyz   200 while it accepts calls, 503 otherwise
+/readyz   200 while it accepts calls, 503 otherwise; and what of its
+          configuration could not be reloaded
 /metrics  metrics for Prometheus
 
 The port speaks gRPC's health protocol, too: grpc.health.v1.Health.
 `
 
 // pages answers GET and HEAD on the paths of the index.
-func pages(health healthpb.HealthServer, metrics prometheus.Gatherer, errorLog *log.Logger) http.Handler {
+func pages(cfg Config, errorLog *log.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, index) })
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if ready, why := readiness(r.Context(), health); !ready {
-			say(w, http.StatusServiceUnavailable, "not ready: "+why+"\n")
-			return
+		status, text := http.StatusOK, "ready\n"
+		if ready, why := readiness(r.Context(), cfg.Health); !ready {
+			status, text = http.StatusServiceUnavailable, "not ready: "+why+"\n"
 		}
-		say(w, http.StatusOK, "ready\n")
+		if cfg.Problems != nil {
+			for _, problem := range cfg.Problems() {
+				text += "problem: " + problem + "\n"
+			}
+		}
+		say(w, status, text)
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{
 		ErrorLog:            errorLog,
 		MaxRequestsInFlight: 8,
 		Timeout:             requestTimeout,

@@ -13,8 +13,11 @@ import (
 
 // Config is how promptd runs. Load makes it; every value is within the range of its key.
 type Config struct {
-	// Listen is the address that calls are served on: host:port, on loopback, or unix:/path.
+	// Listen is the address that calls are served on: host:port, on loopback unless TLS is on, or
+	// unix:/path.
 	Listen string
+	// Access says who may call. Its Policy may be empty.
+	Access server.AccessConfig
 	// AdminListen is the address that health and metrics are served on; empty: none.
 	AdminListen string
 	// Log says how promptd logs.
@@ -57,7 +60,19 @@ type Memory struct {
 // newConfig returns what the values of all keys mean.
 func newConfig(k *koanf.Koanf) Config {
 	return Config{
-		Listen:      k.String("listen"),
+		Listen: k.String("listen"),
+		Access: server.AccessConfig{
+			Policy: k.String("policy"),
+			TLS: server.TLS{
+				Certificate:  k.String("tls.certificate"),
+				Key:          k.String("tls.key"),
+				ClientCA:     k.String("tls.client_ca"),
+				TrustDomain:  k.String("tls.trust_domain"),
+				ClientName:   map[string]server.CertificateName{"dns": server.DNSName, "email": server.EmailName}[k.String("tls.client_name")],
+				WorkloadAPI:  k.String("tls.workload_api"),
+				ShortestLife: k.Duration("tls.shortest_life"),
+			},
+		},
 		AdminListen: addressOf(k.String("admin.listen")),
 		Log: Log{
 			JSON:  k.String("log.format") == "json",

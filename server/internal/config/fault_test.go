@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -13,11 +14,11 @@ import (
 // A value is refused alike in a flag, in the environment and, in quotes or not, in the file.
 func TestValuesThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ key, value, want string }{
-		{"listen", "", "missing port in address; must be host:port on loopback, or unix:/path"},
+		{"listen", "", "missing port in address; must be host:port, or unix:/path; without TLS on loopback"},
 		{"listen", "127.0.0.1", `"127.0.0.1": missing port in address`},
 		{"listen", "127.0.0.1:http", "the port is a number from 0 to 65535"},
 		{"listen", "127.0.0.1:65536", "the port is a number from 0 to 65535"},
-		{"listen", ":50051", `":50051" is not a loopback address: callers are not authenticated`},
+		{"listen", ":50051", `":50051" is not a loopback address or a unix socket; without TLS`},
 		{"listen", "0.0.0.0:0", "not a loopback address"},
 		{"listen", "[::]:0", "not a loopback address"},
 		{"listen", "192.0.2.1:0", "not a loopback address"},
@@ -26,6 +27,13 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"listen", "unix:run/promptd.sock", "the path of a unix socket is absolute"},
 		{"listen", "unix:", "the path of a unix socket is absolute"},
 		{"listen", "unix:/" + strings.Repeat("x", 107), "at most 107 bytes"},
+		{"tls.trust_domain", "Example.org", "trust domain characters are limited"},
+		{"tls.trust_domain", "spiffe://", "must be a SPIFFE trust domain, such as example.org"},
+		{"tls.workload_api", "/run/agent.sock", "must be unix:///path or tcp://ip:port"},
+		{"tls.workload_api", "tcp://localhost:1", "must be unix:///path or tcp://ip:port"},
+		{"tls.client_name", "cn", `"cn": must be spiffe, dns or email`},
+		{"tls.shortest_life", "999ms", "must be a duration of 1s to 8760h"},
+		{"policy", strings.Repeat("x", 4097), "is no path; must be path of a file"},
 		{"admin.listen", "50052", "missing port in address; must be host:port, unix:/path, or off"},
 		{"log.format", "xml", `"xml": must be text or json`},
 		{"log.level", "INFO", `"INFO": must be debug, info, warn or error`},
@@ -74,7 +82,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		name, text string
 		want       []string // of each fault: key, line and problem
 	}{
-		{"unknown key", "listem: x\n", []string{"listem (FILE:1): there is no such key; there are listen, admin, log, drain, limits, keepalive, memory"}},
+		{"unknown key", "listem: x\n", []string{"listem (FILE:1): there is no such key; there are listen, policy, tls, admin, log, drain, limits, keepalive, memory"}},
 		{"unknown nested key", "log:\n  color: x\n", []string{"log.color (FILE:2): there is no such key; there are format, level, calls, scope, scope_key"}},
 		{"dotted key", "log.level: info\n", []string{"log.level (FILE:1): there is no such key"}},
 		{"the file itself", "config: x\n", []string{"config (FILE:1): there is no such key"}},
@@ -139,7 +147,7 @@ func TestUnknownVariables(t *testing.T) {
 	want := []config.Fault{
 		{Key: "PROMPTD_", Origin: "environment", Problem: "there is no such variable; the nearest is PROMPTD_CONFIG"},
 		{Key: "PROMPTD_LIMITS_STREAM", Origin: "environment", Problem: "there is no such variable; the nearest is PROMPTD_LIMITS_STREAMS"},
-		{Key: "PROMPTD_PORT", Origin: "environment", Problem: "there is no such variable; the nearest is PROMPTD_CONFIG"},
+		{Key: "PROMPTD_PORT", Origin: "environment", Problem: "there is no such variable; the nearest is PROMPTD_POLICY"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -148,13 +156,13 @@ func TestUnknownVariables(t *testing.T) {
 
 // All faults of all origins are told at once, those that another origin overrides, too.
 func TestAllFaultsTogether(t *testing.T) {
-	path := write(t, "listen: 0.0.0.0:1\nlimits:\n  streams: many\n  color: red\n")
+	path := write(t, "listen: 0.0.0.0\nlimits:\n  streams: many\n  color: red\n")
 	_, _, err := config.Load(config.Sources{
 		Flags:   map[string]string{"config": path, "drain.wait": "2h", "limits.streams": "5"},
 		Environ: []string{"PROMPTD_LOG_LEVEL=loud", "PROMPTD_COLOR=red"},
 	})
 	want := `the configuration is wrong:
-  listen (FILE:1): "0.0.0.0:1" is not a loopback address: callers are not authenticated, and whoever reaches the port may assert any authority; must be host:port on loopback, or unix:/path
+  listen (FILE:1): "0.0.0.0": missing port in address; must be host:port, or unix:/path; without TLS on loopback
   limits.streams (FILE:3): is text; must be a whole number, 1 to 4294967295
   limits.color (FILE:4): there is no such key; there are message_bytes, streams, header_bytes, in_flight_bytes, buffered_bytes, caller_share, call_timeout, unread_timeout, connections, handshake_timeout, connection_age, connection_age_grace, connection_idle
   PROMPTD_COLOR (environment): there is no such variable; the nearest is PROMPTD_CONFIG
@@ -187,8 +195,62 @@ func faults(t *testing.T, from config.Sources) []config.Fault {
 	t.Helper()
 	_, _, err := config.Load(from)
 	e, ok := errors.AsType[*config.Error](err)
+	if err == nil {
+		return nil
+	}
 	if !ok {
 		t.Fatalf("error %v, want an *Error", err)
 	}
 	return e.Faults
+}
+
+// What keys mean for each other is checked once each is right by itself.
+func TestKeysThatDoNotGoTogether(t *testing.T) {
+	files := map[string]string{"tls.certificate": "/c", "tls.key": "/k", "tls.client_ca": "/ca", "tls.trust_domain": "example.org"}
+	for _, test := range []struct {
+		name  string
+		given map[string]string
+		want  []string
+	}{
+		{"certificate alone", map[string]string{"tls.certificate": "/c"}, []string{"tls.certificate (--tls-certificate): needs tls.key beside it"}},
+		{"key alone", map[string]string{"tls.key": "/k"}, []string{"tls.key (--tls-key): needs tls.certificate beside it"}},
+		{"authority alone", map[string]string{"tls.client_ca": "/ca"}, []string{
+			"tls.client_ca (--tls-client-ca): needs tls.certificate beside it", "tls.client_ca (--tls-client-ca): needs tls.trust_domain beside it",
+		}},
+		{"trust domain alone", map[string]string{"tls.trust_domain": "example.org"}, []string{"tls.trust_domain (--tls-trust-domain): needs tls.client_ca beside it"}},
+		{"files beside a Workload API", with(files, "tls.workload_api", "unix:///s"), []string{
+			"tls.certificate (--tls-certificate): must not be set beside tls.workload_api", "tls.key (--tls-key): must not be set",
+			"tls.client_ca (--tls-client-ca): must not be set", "tls.trust_domain (--tls-trust-domain): must not be set",
+		}},
+		{"another name beside a Workload API", map[string]string{"tls.workload_api": "unix:///s", "tls.client_name": "dns"}, []string{
+			"tls.client_name (--tls-client-name): must be spiffe beside tls.workload_api",
+		}},
+		{"plaintext beyond this machine", map[string]string{"listen": "[::]:1"}, []string{"listen (--listen): \"[::]:1\" is not a loopback address"}},
+		{"connections that outlive certificates", with(files, "tls.shortest_life", "45m59s"), []string{
+			"limits.connection_age (default): a connection may last 23m", // 1.1 × 20m + 1m
+		}},
+		{"connections that just do not", with(files, "tls.shortest_life", "46m"), nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := faults(t, config.Sources{Flags: test.given})
+			if len(got) != len(test.want) {
+				t.Fatalf("faults %q, want %q", got, test.want)
+			}
+			for i, fault := range got {
+				if !strings.HasPrefix(fault.String(), test.want[i]) {
+					t.Errorf("fault %q, want %q", fault, test.want[i])
+				}
+			}
+		})
+	}
+	if got := faults(t, config.Sources{Flags: with(files, "listen", ":1")}); len(got) != 0 {
+		t.Errorf("TLS on every interface: %q", got)
+	}
+}
+
+// with returns given and one more.
+func with(given map[string]string, key, value string) map[string]string {
+	all := maps.Clone(given)
+	all[key] = value
+	return all
 }

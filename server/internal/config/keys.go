@@ -28,8 +28,9 @@ type Key struct {
 	// Help is one line, without the default and the range.
 	Help string
 
-	// check refuses an address for what it is.
-	check func(address string) error
+	// allowed says what values an address or a text has, and check refuses others.
+	allowed string
+	check   func(text string) error
 }
 
 // Flag returns the name of the key's flag, without dashes.
@@ -52,8 +53,16 @@ const day = 24 * time.Hour
 func Keys() []Key {
 	d := server.DefaultLimits()
 	return []Key{
-		address("listen", "127.0.0.1:50051", checkListen, "where calls are served, in plaintext; port 0 takes a free one"),
-		address("admin.listen", "127.0.0.1:50052", checkAdmin, "where health and metrics are served, in plaintext; it shows no content"),
+		text("listen", Address, "127.0.0.1:50051", "host:port, or unix:/path; without TLS on loopback", checkListen, "where calls are served; port 0 takes a free one"),
+		text("policy", Text, "", "path of a file", checkPath, "YAML file that says who may call and assert what; reloaded when it changes"),
+		text("tls.certificate", Text, "", "path of a file", checkPath, "the server's certificate and its chain, PEM; reloaded when it changes, as are the next two"),
+		text("tls.key", Text, "", "path of a file", checkPath, "the key of it, PEM"),
+		text("tls.client_ca", Text, "", "path of a file", checkPath, "authorities whose client certificates are believed, PEM; without it none is asked for"),
+		text("tls.trust_domain", Text, "", "a SPIFFE trust domain, such as example.org", checkTrustDomain, "whose names the certificates of tls.client_ca bear"),
+		choice("tls.client_name", "spiffe", "which name of a client certificate counts: its one SPIFFE ID, DNS name or e-mail address", "spiffe", "dns", "email"),
+		text("tls.workload_api", Text, "", "unix:///path or tcp://ip:port", checkWorkloadAPI, "SPIFFE Workload API that gives certificate, key and authorities, in place of the files"),
+		duration("tls.shortest_life", time.Hour, time.Second, 365*day, "shortest life of a client certificate that is believed; connections end within half of it, before which clients renew it"),
+		text("admin.listen", Address, "127.0.0.1:50052", "host:port, unix:/path, or off", checkAdmin, "where health and metrics are served, in plaintext; it shows no content"),
 		choice("log.format", "text", "form of the log on standard error", "text", "json"),
 		choice("log.level", "info", "least severe level that is logged", "debug", "info", "warn", "error"),
 		{Name: "log.calls", Kind: Bool, Default: "true", Help: "log a record of each call, without memory or segment text"},
@@ -69,7 +78,7 @@ func Keys() []Key {
 			"memory of the calls that are received and answered at the same time, as estimated; calls beyond it are refused")),
 		size("limits.buffered_bytes", d.BufferedBytes, 1<<20, 1<<40,
 			"memory of answers until they are read, and as much for requests that arrive slowly; calls beyond it are refused"),
-		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of each that the calls of one connection may take"},
+		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of each that the calls of one caller may take, and of answers one connection"},
 		duration("limits.call_timeout", d.CallTimeout, time.Millisecond, day, "how long a call may take, from its headers to its answer"),
 		duration("limits.unread_timeout", d.UnreadTimeout, time.Millisecond, day, "how long an answer may wait for its caller to read it, before the connection is closed"),
 		count("limits.connections", int64(d.Connections), 1, math.MaxInt32, "open connections; further ones wait to be accepted"),
@@ -98,8 +107,8 @@ func computed(how string, key Key) Key {
 	return key
 }
 
-func address(name, byDefault string, check func(string) error, help string) Key {
-	return Key{Name: name, Kind: Address, Default: byDefault, check: check, Help: help}
+func text(name string, kind Kind, byDefault, allowed string, check func(string) error, help string) Key {
+	return Key{Name: name, Kind: kind, Default: byDefault, allowed: allowed, check: check, Help: help}
 }
 
 func choice(name, byDefault, help string, choices ...string) Key {

@@ -22,6 +22,7 @@ const (
 	Size                 // int64: bytes, such as 16MiB
 	Count                // int64: a whole number
 	Fraction             // float64: above 0 and at most 1
+	Text                 // string: as its check says; empty: none
 )
 
 // Placeholder says in a word, for help, what a value is.
@@ -30,18 +31,15 @@ func (k Key) Placeholder() string {
 		return strings.Join(k.Choices, "|")
 	}
 	return [...]string{
-		Address: "address", Secret: "secret", Bool: "bool", Duration: "duration", Size: "size", Count: "count", Fraction: "fraction",
+		Address: "address", Secret: "secret", Bool: "bool", Duration: "duration", Size: "size", Count: "count", Fraction: "fraction", Text: "text",
 	}[k.Kind]
 }
 
 // Range says in short, for help, what values the key takes.
 func (k Key) Range() string {
 	switch k.Kind {
-	case Address:
-		if k.Name == "listen" {
-			return "host:port on loopback, or unix:/path"
-		}
-		return "host:port, unix:/path, or off"
+	case Address, Text:
+		return k.allowed
 	case Choice:
 		return strings.Join(k.Choices[:len(k.Choices)-1], ", ") + " or " + k.Choices[len(k.Choices)-1]
 	case Secret:
@@ -95,6 +93,11 @@ func (k Key) parse(text string) (any, error) {
 		if value = text; text == "" {
 			value = off
 		}
+	case Text:
+		if err := k.check(text); text != "" && err != nil {
+			return nil, fmt.Errorf("%w; must be %s", err, k.Allowed())
+		}
+		value = text
 	case Choice:
 		value, ok = text, slices.Contains(k.Choices, text)
 	case Secret:

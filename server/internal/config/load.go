@@ -48,6 +48,11 @@ func Load(from Sources) (Config, []Setting, error) {
 		return Config{}, nil, &Error{Faults: l.faults}
 	}
 	merged, origins := l.merge()
+	cfg := newConfig(merged)
+	l.relations(cfg, origins)
+	if len(l.faults) > 0 {
+		return Config{}, nil, &Error{Faults: l.faults}
+	}
 	return l.result(merged, origins, from.Environ)
 }
 

@@ -21,6 +21,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := config.Config{
 		Listen:      "127.0.0.1:50051",
+		Access:      server.AccessConfig{TLS: server.TLS{ShortestLife: time.Hour}},
 		AdminListen: "127.0.0.1:50052",
 		CallLog:     server.CallLog{On: true, ScopeKey: []byte{}},
 		Drain:       config.Drain{Timeout: 20 * time.Second},
@@ -46,7 +47,11 @@ func TestEveryKey(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: "[::1]:1",
-		Log:    config.Log{JSON: true, Level: slog.LevelWarn},
+		Access: server.AccessConfig{Policy: "/p.yaml", TLS: server.TLS{
+			Certificate: "/c.pem", Key: "/k.pem", ClientCA: "/ca.pem", TrustDomain: "example.org", ClientName: server.DNSName,
+			ShortestLife: 8 * time.Hour,
+		}},
+		Log: config.Log{JSON: true, Level: slog.LevelWarn},
 		CallLog: server.CallLog{
 			Scope: server.ScopeOmitted, ScopeKey: []byte("0123 ünïcode"),
 		},
@@ -63,6 +68,9 @@ func TestEveryKey(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, setting := range settings {
+		if setting.Name == "tls.workload_api" { // it goes beside none of the others
+			continue
+		}
 		if setting.Origin != path {
 			t.Errorf("%s comes from %s, want the file", setting.Name, setting.Origin)
 		}
@@ -74,6 +82,14 @@ func TestEveryKey(t *testing.T) {
 
 const everything = `# every key
 listen: '[::1]:1'
+policy: /p.yaml
+tls:
+  certificate: /c.pem
+  key: /k.pem
+  client_ca: /ca.pem
+  trust_domain: example.org
+  client_name: dns
+  shortest_life: 8h
 admin:
   listen: off
 log: {format: json, level: warn, calls: false, scope: omitted, scope_key: "0123 ünïcode"}
@@ -102,6 +118,16 @@ memory:
   gc_percent: 100
   limit: 1024MiB
 `
+
+func TestWorkloadAPI(t *testing.T) {
+	cfg, _, err := config.Load(config.Sources{Flags: map[string]string{
+		"listen": ":50051", "tls.workload_api": "unix:///run/spire/agent.sock", "tls.shortest_life": "47m",
+	}})
+	want := server.TLS{WorkloadAPI: "unix:///run/spire/agent.sock", ShortestLife: 47 * time.Minute}
+	if err != nil || cfg.Access.TLS != want || cfg.Listen != ":50051" {
+		t.Errorf("%+v on %s, %v; want %+v", cfg.Access.TLS, cfg.Listen, err, want)
+	}
+}
 
 // Of the four origins, the flag wins over the environment, that over the file, that over the default.
 func TestPrecedence(t *testing.T) {

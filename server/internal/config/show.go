@@ -50,7 +50,7 @@ func WriteYAML(w io.Writer, settings []Setting) error {
 		switch {
 		case s.Kind == Secret && s.Value != "", s.Origin == "GOGC", s.Origin == "GOMEMLIMIT":
 			fmt.Fprintf(&text, "%s# %s: %s, from %s\n", indent, name, s.Shown(), s.Origin)
-		case s.Kind == Secret, s.Kind == Address:
+		case s.Kind == Secret, s.Kind == Address, s.Kind == Text:
 			fmt.Fprintf(&text, "%s%s: %s\n", indent, name, strconv.Quote(s.Value)) // YAML has Go's escapes
 		default:
 			fmt.Fprintf(&text, "%s%s: %s\n", indent, name, s.Value)

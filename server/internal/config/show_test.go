@@ -17,6 +17,14 @@ func TestText(t *testing.T) {
 		Environ: []string{"PROMPTD_LOG_SCOPE_KEY=hunter2", "GOGC=off"},
 	})
 	want := `listen                       "unix:/a b"  --listen
+policy                       ""           default
+tls.certificate              ""           default
+tls.key                      ""           default
+tls.client_ca                ""           default
+tls.trust_domain             ""           default
+tls.client_name              spiffe       default
+tls.workload_api             ""           default
+tls.shortest_life            1h           default
 admin.listen                 off          FILE
 log.format                   text         default
 log.level                    info         default
@@ -35,7 +43,7 @@ limits.call_timeout          30s          default
 limits.unread_timeout        1m           default
 limits.connections           4096         default
 limits.handshake_timeout     10s          default
-limits.connection_age        30m          default
+limits.connection_age        20m          default
 limits.connection_age_grace  1m           default
 limits.connection_idle       15m          default
 keepalive.time               1m           default
