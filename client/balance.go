@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
-	_ "google.golang.org/grpc/health" // watches the health that serviceConfig names
 )
 
 const (
@@ -22,7 +21,7 @@ const (
 )
 
 func init() {
-	balancer.Register(base.NewBalancerBuilder(policyName, pickerBuilder{}, base.Config{HealthCheck: true}))
+	balancer.Register(turns{})
 }
 
 // suspicion is how long a server that did not answer in time is avoided. By then keepalive, with its
@@ -90,16 +89,25 @@ func (r *route) cost(address string) int {
 	}
 }
 
-type pickerBuilder struct{}
+// pickerBuilder leaves out the servers that refuse to tell their health, unless there are no others.
+type pickerBuilder struct{ refused map[balancer.SubConn]bool }
 
 // Build implements base.PickerBuilder.
-func (pickerBuilder) Build(info base.PickerBuildInfo) balancer.Picker {
+func (b pickerBuilder) Build(info base.PickerBuildInfo) balancer.Picker {
 	if len(info.ReadySCs) == 0 {
 		return base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 	}
 	p := new(picker)
+	var others []server
 	for conn, about := range info.ReadySCs {
-		p.ready = append(p.ready, server{about.Address.Addr, conn})
+		if b.refused[conn] {
+			others = append(others, server{about.Address.Addr, conn})
+		} else {
+			p.ready = append(p.ready, server{about.Address.Addr, conn})
+		}
+	}
+	if len(p.ready) == 0 {
+		p.ready = others
 	}
 	p.turn.Store(rand.Uint32()) // clients that start together do not all begin with the same server
 	return p

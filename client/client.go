@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
@@ -31,7 +33,7 @@ var _ pb.PromptAssemblyServiceClient = (*Client)(nil)
 // Dial returns a client of the servers that a gRPC target names: host:port, dns:///host:port,
 // unix:path and what else gRPC resolves. Calls take turns over its addresses, leaving out servers
 // that their health service reports as not serving. It does not wait for a connection; it fails
-// only if the target makes no sense.
+// only if the target makes no sense, or a file of an option cannot be used.
 //
 // Service configs of the resolver are not used. For what needs them, such as xDS, make the
 // connection with gRPC and use New.
@@ -73,15 +75,51 @@ var connectBackoff = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second,
 }
 
-func dial(target string, o options, more ...grpc.DialOption) (*Client, error) {
-	conn, err := grpc.NewClient(target, append(append([]grpc.DialOption{
-		grpc.WithTransportCredentials(o.credentials),
+// dialOptions returns the options of gRPC that connections are made with. It fails if a file cannot
+// be used.
+func (o *options) dialOptions() ([]grpc.DialOption, error) {
+	transport := o.credentials
+	if o.tlsFiles != nil {
+		opened, err := o.tlsFiles.open(o.now)
+		if err != nil {
+			return nil, err
+		}
+		transport = opened
+	}
+	var token *tokenFile
+	if o.tokenFile != nil {
+		var err error
+		if token, err = openToken(*o.tokenFile, o.now); err != nil {
+			return nil, err
+		}
+	}
+	var made []grpc.DialOption
+	if token != nil {
+		made = append(made, grpc.WithPerRPCCredentials(token))
+	}
+	switch {
+	case transport == nil && token != nil:
+		transport = newPlaintext()
+		made = append(made, grpc.WithNoProxy()) // one on this machine would pass the token on
+	case transport == nil:
+		transport = insecure.NewCredentials()
+	}
+	return append(made,
+		grpc.WithTransportCredentials(transport),
 		grpc.WithKeepaliveParams(o.keepalive),
 		grpc.WithConnectParams(connectBackoff),
 		grpc.WithDefaultServiceConfig(serviceConfig),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(), // it gives up on large requests and on answers that have begun
-	}, more...), o.dial...)...)
+	), nil
+}
+
+func dial(target string, o options, more ...grpc.DialOption) (*Client, error) {
+	own, err := o.dialOptions()
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	conn, err := grpc.NewClient(target, slices.Concat(own, more, o.dial)...)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
@@ -91,9 +129,10 @@ func dial(target string, o options, more ...grpc.DialOption) (*Client, error) {
 }
 
 // New returns a client that calls over conn, which stays the caller's: Close does not close it. Of
-// the options, those on connections (WithTLS, WithKeepalive, WithDialOptions) have no effect. Over
-// several servers conn has to spread the calls itself, and an attempt can go to a server that failed
-// before; its own retries should be off (grpc.WithDisableRetry).
+// the options, those on connections (WithTLS, WithTLSFiles, WithTokenFile, WithKeepalive,
+// WithDialOptions) have no effect. Over several servers conn has to spread the calls itself, and an
+// attempt can go to a server that failed before; its own retries should be off
+// (grpc.WithDisableRetry).
 func New(conn grpc.ClientConnInterface, opts ...Option) *Client {
 	return newClient(conn, newOptions(opts))
 }

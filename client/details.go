@@ -15,6 +15,8 @@ import (
 // ErrorInfo comes from gRPC, or from something between.
 const domain = "promptassembly"
 
+const reasonPrefix = "ERROR_REASON_"
+
 // readDetails fills in what the details of the status say.
 func (e *Error) readDetails() {
 	var request *errdetails.BadRequest
@@ -23,7 +25,8 @@ func (e *Error) readDetails() {
 		case *errdetails.ErrorInfo:
 			if detail.GetDomain() == domain {
 				e.refusal = true
-				e.Reason = pb.ErrorReason(pb.ErrorReason_value["ERROR_REASON_"+detail.GetReason()])
+				e.reason = detail.GetReason()
+				e.Reason = pb.ErrorReason(pb.ErrorReason_value[reasonPrefix+e.reason])
 				e.Metadata = detail.GetMetadata()
 			}
 		case *errdetails.BadRequest:

@@ -19,6 +19,20 @@
 // Requests and answers are the generated types of package promptassemblyv1. [SelectRequest],
 // [Segment], [Limit] and [Unlimited] make them out of what a Go program has.
 //
+// # Identity
+//
+// A server wants to know who calls it. [WithTLSFiles] shows it a certificate, [WithTokenFile] a token;
+// both are files, which are read again as they change. Without either, connections are plaintext, for a
+// server that takes its identities from something between.
+//
+//	c, err := client.Dial("assembly.example.org:50051", client.WithTLSFiles(client.TLSFiles{
+//		CA: "/run/identity/ca.crt", Certificate: "/run/identity/tls.crt", Key: "/run/identity/tls.key",
+//		ServerID: "spiffe://example.org/prompt-assembly",
+//	}))
+//
+// A call that the server refuses for its identity fails at once, with UNAUTHENTICATED, or with
+// PERMISSION_DENIED and in the metadata what the caller may not do.
+//
 // # Failures
 //
 // Every call can be repeated without harm, and the client does so by itself: when a server is

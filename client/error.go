@@ -36,6 +36,7 @@ type Error struct {
 	status   *status.Status
 	cause    error    // of the context package, or nil
 	refusal  bool     // by the service itself
+	reason   string   // the name that the service gave
 	sent     bool     // a server was found to ask
 	pushback []string // the trailer grpc-retry-pushback-ms
 }
@@ -54,8 +55,8 @@ const maxPaths = 3
 func (e *Error) Error() string {
 	var out strings.Builder
 	out.WriteString(code.Code(e.Code).String())
-	if e.Reason != pb.ErrorReason_ERROR_REASON_UNSPECIFIED {
-		fmt.Fprintf(&out, " (%s)", strings.TrimPrefix(e.Reason.String(), "ERROR_REASON_"))
+	if name := e.ReasonName(); name != "" {
+		fmt.Fprintf(&out, " (%s)", name)
 	}
 	fmt.Fprintf(&out, ": %s", e.GRPCStatus().Message())
 	listed := e.Violations[:min(maxPaths, len(e.Violations))]
@@ -72,6 +73,16 @@ func (e *Error) Error() string {
 	return out.String()
 }
 
+// ReasonName returns the name of the reason as the service gives it, such as INVALID_REQUEST, also one
+// that this client does not know. Empty: the failure is none of the service's own, but came from the
+// connection or from something between.
+func (e *Error) ReasonName() string {
+	if e.reason == "" && e.Reason != pb.ErrorReason_ERROR_REASON_UNSPECIFIED { // an Error that a test has made
+		return strings.TrimPrefix(e.Reason.String(), reasonPrefix)
+	}
+	return e.reason
+}
+
 // GRPCStatus returns the status that the last attempt ended with, for status.FromError.
 func (e *Error) GRPCStatus() *status.Status {
 	if e.status == nil { // an Error that a test has made
@@ -84,19 +95,25 @@ func (e *Error) GRPCStatus() *status.Status {
 // context.Canceled if the caller cancelled the call, else nil.
 func (e *Error) Unwrap() error { return e.cause }
 
+// ErrorOf returns the account of a status that did not come from a Client. Attempts is 0.
+func ErrorOf(st *status.Status) *Error {
+	e := &Error{Code: st.Code(), status: st}
+	if e.Code == codes.DeadlineExceeded {
+		e.cause = context.DeadlineExceeded
+	}
+	e.readDetails()
+	return e
+}
+
 // newError returns the account of err, with which an attempt has ended. ctx is that of the call.
 func newError(ctx context.Context, err error) *Error {
 	st, ok := status.FromError(err)
 	if !ok {
 		st = status.FromContextError(err)
 	}
-	e := &Error{Code: st.Code(), status: st}
-	switch {
-	case e.Code == codes.DeadlineExceeded:
-		e.cause = context.DeadlineExceeded
-	case e.Code == codes.Canceled && ctx.Err() != nil:
+	e := ErrorOf(st)
+	if e.Code == codes.Canceled && ctx.Err() != nil {
 		e.cause = context.Canceled
 	}
-	e.readDetails()
 	return e
 }

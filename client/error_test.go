@@ -101,6 +101,48 @@ func TestTextThatCannotBeSent(t *testing.T) {
 	}
 }
 
+// What the server does not permit is told with whom and what it is about.
+func TestNotPermitted(t *testing.T) {
+	about := map[string]string{
+		"path": "candidates[0].authority", "identity": "spiffe://example.org/agent", "authority": "AUTHORITY_CURRENT_TURN",
+	}
+	_, address := fakeServer(t, func(context.Context, int) (*pb.ListTokenizersResponse, error) {
+		return nil, failure(codes.PermissionDenied, "no",
+			&errdetails.ErrorInfo{Reason: "AUTHORITY_NOT_PERMITTED", Domain: "promptassembly", Metadata: about})
+	})
+	_, err := list(t.Context(), dial(t, []string{address}))
+	if got := failedWith(t, err, codes.PermissionDenied); got.Attempts != 1 || !reflect.DeepEqual(got.Metadata, about) ||
+		got.Reason != pb.ErrorReason_ERROR_REASON_AUTHORITY_NOT_PERMITTED || got.ReasonName() != "AUTHORITY_NOT_PERMITTED" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A reason of a later version keeps its name, and only the service's own has one.
+func TestReasonName(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want string
+		text string
+	}{
+		"known":   {failure(codes.Unauthenticated, "x", reason("IDENTITY_MISSING")), "IDENTITY_MISSING", "UNAUTHENTICATED (IDENTITY_MISSING): x"},
+		"later":   {failure(codes.Aborted, "x", reason("OF_A_LATER_VERSION")), "OF_A_LATER_VERSION", "ABORTED (OF_A_LATER_VERSION): x"},
+		"another": {failure(codes.Aborted, "x", &errdetails.ErrorInfo{Reason: "R", Domain: "example.org"}), "", "ABORTED: x"},
+		"none":    {failure(codes.Aborted, "x"), "", "ABORTED: x"},
+	} {
+		got := client.ErrorOf(status.Convert(test.err))
+		if got.ReasonName() != test.want || got.Error() != test.text || got.Attempts != 0 {
+			t.Errorf("%s: %q in %q", name, got.ReasonName(), got)
+		}
+	}
+	made := &client.Error{Reason: pb.ErrorReason_ERROR_REASON_OVERLOADED}
+	if got := made.ReasonName(); got != "OVERLOADED" {
+		t.Errorf("of one that is made: %q", got)
+	}
+	if late := client.ErrorOf(status.New(codes.DeadlineExceeded, "x")); !errors.Is(late, context.DeadlineExceeded) {
+		t.Errorf("%v is no context.DeadlineExceeded", late)
+	}
+}
+
 // An Error that a program makes itself, as for its tests, is usable.
 func TestMadeError(t *testing.T) {
 	made := &client.Error{

@@ -82,9 +82,10 @@ func fakeServer(t testing.TB, answer func(ctx context.Context, nth int) (*pb.Lis
 
 func serveFake(
 	t testing.TB, listener net.Listener, answer func(ctx context.Context, nth int) (*pb.ListTokenizersResponse, error),
+	opts ...grpc.ServerOption,
 ) *fake {
 	f := &fake{calls: make(chan struct{}, 10_000), answer: answer}
-	s := grpc.NewServer()
+	s := grpc.NewServer(opts...)
 	pb.RegisterPromptAssemblyServiceServer(s, f)
 	healthy := health.NewServer()
 	healthy.SetServingStatus(pb.PromptAssemblyService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
 
@@ -27,7 +26,9 @@ const (
 type Option func(*options)
 
 type options struct {
-	credentials    credentials.TransportCredentials
+	credentials    credentials.TransportCredentials // of WithTLS
+	tlsFiles       *TLSFiles
+	tokenFile      *string
 	serverName     string // that all servers have to prove; empty: each its own
 	keepalive      keepalive.ClientParameters
 	dial           []grpc.DialOption
@@ -38,11 +39,11 @@ type options struct {
 	maxSend        int
 	failFast       bool
 	sleep          func(context.Context, time.Duration)
+	now            func() time.Time
 }
 
 func newOptions(opts []Option) options {
 	o := options{
-		credentials:    insecure.NewCredentials(),
 		keepalive:      keepalive.ClientParameters{Time: defaultKeepaliveTime, Timeout: defaultKeepaliveTimeout},
 		timeout:        defaultTimeout,
 		attemptTimeout: defaultAttemptTimeout,
@@ -50,6 +51,7 @@ func newOptions(opts []Option) options {
 		maxReceive:     defaultMaxReceive,
 		maxSend:        defaultMaxSend,
 		sleep:          sleep,
+		now:            time.Now,
 	}
 	for _, set := range opts {
 		set(&o)
@@ -59,14 +61,39 @@ func newOptions(opts []Option) options {
 
 // WithTLS secures connections with config; nil means the system's certificate authorities, and no
 // certificate of the client's own. Default: plaintext, for servers on the same machine or behind a
-// mesh.
+// mesh. It and WithTLSFiles replace each other.
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) {
-		o.credentials = credentials.NewTLS(config)
+		o.credentials, o.tlsFiles, o.serverName = credentials.NewTLS(config), nil, ""
 		if config != nil {
 			o.serverName = config.ServerName
 		}
 	}
+}
+
+// WithTLSFiles secures connections with TLS 1.3 and what files hold. They are read by Dial and
+// DialAll, which fail if one cannot be used (with a *FileError in the chain), and again for each new
+// connection: a certificate or authority that is replaced is in force from then on, on connections
+// that exist once the server has ended them. While a file cannot be used, what it held before is, for
+// a minute; then new connections fail, and calls with UNAVAILABLE.
+func WithTLSFiles(files TLSFiles) Option {
+	return func(o *options) {
+		o.credentials, o.tlsFiles, o.serverName = nil, &files, files.ServerName
+	}
+}
+
+// WithTokenFile sends the token that a file holds with each call, and when a server is asked for its
+// health: as `authorization: Bearer …`, without the newline at the end of the file. The token is at
+// most 16 KiB of printable ASCII.
+//
+// Dial and DialAll read the file, and fail if it cannot be used (with a *FileError in the chain). It is
+// read again, at most once a second, so that a token that is replaced is in force soon. While the file
+// cannot be used, what it held before is, for a minute; then calls fail with UNAUTHENTICATED.
+//
+// Without TLS the token goes to loopback addresses and unix sockets only, and through no proxy: where
+// the target leads elsewhere, be it with one of its addresses, calls fail with UNAUTHENTICATED.
+func WithTokenFile(path string) Option {
+	return func(o *options) { o.tokenFile = &path }
 }
 
 // WithTimeout sets how long a call may take, all attempts and waits included; an earlier deadline
