@@ -61,7 +61,9 @@ order; a refused one is answered by {"error":…}. The status is then 0 once the
 whole input was read, however many were refused.
 
 Without --server a server in this process answers. It trusts its caller: the
-request may assert any scope and any authority.`
+request may assert any scope and any authority. A server elsewhere permits what
+its policy says of who calls: the certificate of --cert, or the token of
+--token-file.`
 
 // command completes cmd with what both commands share.
 func (c *callCommand) command(cmd *cobra.Command) *cobra.Command {

@@ -22,37 +22,54 @@ import (
 
 // service says which server a command calls, and how long it waits for each answer.
 type service struct {
-	address string // empty: a server in this process
-	timeout time.Duration
+	address     string // empty: a server in this process
+	credentials credentialFlags
+	timeout     time.Duration
 }
 
-// flags adds --server and --timeout to cmd.
+// flags adds --server, what goes with it, and --timeout to cmd.
 func (s *service) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.address, "server", "",
-		"address of a server, called in plaintext (default: a server in this process, which trusts the caller to assert any scope and authority)")
+		"address of a server, called in plaintext unless one of --ca, --cert, --server-name and --server-id is there (default: a server in this process, which trusts the caller to assert any scope and authority)")
+	noFiles(cmd, "server")
+	s.credentials.flags(cmd)
 	cmd.Flags().DurationVar(&s.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 }
 
-// connect returns a client on which every call is bounded by the timeout. The caller ends it with
-// the function returned.
+// options returns what the flags say of a client, on which every call is bounded by the timeout.
 //
 // An empty address that was given is wrong usage: taking a forgotten variable for the trusting
 // server in this process would be the wrong way to fail.
-func (s *service) connect(cmd *cobra.Command) (*client.Client, func(), error) {
+func (s *service) options(cmd *cobra.Command) ([]client.Option, error) {
 	if s.address == "" && cmd.Flags().Changed("server") {
-		return nil, nil, usageError{errors.New("--server needs an address")}
+		return nil, usageError{errors.New("--server needs an address")}
+	}
+	credentials, err := s.credentials.options(cmd)
+	if err != nil {
+		return nil, usageError{err}
 	}
 	if s.timeout <= 0 {
-		return nil, nil, usageError{fmt.Errorf("--timeout must be more than 0, not %s", s.timeout)}
+		return nil, usageError{fmt.Errorf("--timeout must be more than 0, not %s", s.timeout)}
 	}
-	options := []client.Option{
+	return append([]client.Option{
 		client.WithTimeout(s.timeout),
 		client.WithFailFast(), // who mistypes an address wants to know soon
 		client.WithMaxSend(math.MaxInt32),
 		client.WithMaxReceive(math.MaxInt32),
+	}, credentials...), nil
+}
+
+// connect returns a client, which the caller ends with the function returned.
+func (s *service) connect(cmd *cobra.Command) (*client.Client, func(), error) {
+	options, err := s.options(cmd)
+	if err != nil {
+		return nil, nil, err
 	}
 	if s.address != "" {
 		api, err := client.Dial(s.address, options...)
+		if file, ok := errors.AsType[*client.FileError](err); ok {
+			return nil, nil, usageError{file}
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("--server %s: %w", s.address, err)
 		}
@@ -90,13 +107,16 @@ func (s *service) reach(ctx context.Context, api *client.Client) error {
 	}
 }
 
-// lost tells a lost connection, or an address where another service answers, from a refusal: it
-// returns an error for people if err is UNAVAILABLE or UNIMPLEMENTED without the details that a
-// refusal of the service carries, else nil.
+// lost tells a connection that is lost, or that no call can be sent over, and an address where another
+// service answers, from a refusal: it returns an error for people if err is UNAVAILABLE, UNIMPLEMENTED
+// or UNAUTHENTICATED without the details that a refusal of the service carries, else nil.
 func (s *service) lost(err error) error {
-	st := status.Convert(err)
-	if (st.Code() == codes.Unavailable || st.Code() == codes.Unimplemented) && errorInfo(st) == nil {
-		return s.failed(err)
+	failure := client.ErrorOf(status.Convert(err))
+	switch failure.Code {
+	case codes.Unavailable, codes.Unimplemented, codes.Unauthenticated:
+		if failure.ReasonName() == "" {
+			return s.failed(err)
+		}
 	}
 	return nil
 }

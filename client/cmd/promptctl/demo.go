@@ -44,7 +44,11 @@ func newDemo() *cobra.Command {
 		Short: "Show on an example what is decided, and why",
 		Long: `Plans the prompt of one turn of a coding agent: ten recalled memories that
 contradict and repeat each other, and nine segments. It prints each decision
-with its reason, the prompt, and what becomes of it when room gets short.`,
+with its reason, the prompt, and what becomes of it when room gets short.
+
+Without --server it starts a server on loopback that asks who calls, with
+certificates made on the spot. The harness asks first; then an agent sends
+the same request, and is refused for what it may not assert.`,
 		Example: `  promptctl demo
   promptctl demo --color always | less -R
   promptctl demo --server localhost:50051`,
@@ -57,18 +61,18 @@ with its reason, the prompt, and what becomes of it when room gets short.`,
 }
 
 func (d *demoCommand) run(cmd *cobra.Command, _ []string) error {
-	api, closeAPI, err := d.service.connect(cmd)
+	harness, agent, end, err := d.parties(cmd)
 	if err != nil {
 		return err
 	}
-	defer closeAPI()
+	defer end()
 	var req pb.PlanPromptRequest
 	if err := protojson.Unmarshal(demoRequest, &req); err != nil {
 		return fmt.Errorf("demo.json: %w", err)
 	}
 
 	out := bufio.NewWriter(cmd.OutOrStdout())
-	err = show(cmd.Context(), out, painterFor(d.color.value, cmd.OutOrStdout()), api, &req)
+	err = show(cmd.Context(), out, painterFor(d.color.value, cmd.OutOrStdout()), harness, agent, &req)
 	if flushed := out.Flush(); flushed != nil {
 		return flushed
 	}
@@ -82,9 +86,27 @@ func (d *demoCommand) run(cmd *cobra.Command, _ []string) error {
 	return err
 }
 
-// show plans req three times, with less and less room, and prints what came of it. It changes the
-// budget of req.
-func show(ctx context.Context, w io.Writer, p painter, api *client.Client, req *pb.PlanPromptRequest) error {
+// parties returns a client of the harness, and one of the agent, which is nil where --server says whom
+// to call. The caller ends them with the function returned.
+func (d *demoCommand) parties(cmd *cobra.Command) (harness, agent *client.Client, end func(), err error) {
+	if d.service.address != "" {
+		harness, end, err = d.service.connect(cmd)
+		return harness, nil, end, err
+	}
+	options, err := d.service.options(cmd)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	local, err := startLocal(cmd.Context(), options)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return local.harness, local.agent, local.end, nil
+}
+
+// show plans req three times, with less and less room, and prints what came of it; and once as the
+// agent, if there is one. It changes the budget of req.
+func show(ctx context.Context, w io.Writer, p painter, api, agent *client.Client, req *pb.PlanPromptRequest) error {
 	title := func(format string, args ...any) {
 		fmt.Fprintf(w, "\n%s\n", p.paint(bold, fmt.Sprintf(format, args...)))
 	}
@@ -106,6 +128,18 @@ func show(ctx context.Context, w io.Writer, p painter, api *client.Client, req *
 	title("The prompt")
 	for line := range strings.SplitSeq(answer.GetPlan().GetPrompt(), "\n") {
 		fmt.Fprintln(w, printable(line))
+	}
+
+	if agent != nil {
+		title("The same from an agent that is no harness: refused, it may not say what the user said")
+		_, err := agent.PlanPrompt(ctx, req)
+		if err == nil {
+			return errors.New("the server answered although the agent asserts what it may not")
+		}
+		if status.Code(err) != codes.PermissionDenied {
+			return err
+		}
+		fmt.Fprint(w, p.paint(red, describe(status.Convert(err))))
 	}
 
 	title("The same under max_chars %d: what does not fit is dropped whole", tightChars)

@@ -15,10 +15,10 @@ func TestDemo(t *testing.T) {
 		t.Error("there are colours although the output is no terminal")
 	}
 	parts := regexp.MustCompile(`(?m)^(Memories|Segments|The prompt|The same .*)$`).Split(got.stdout, -1)
-	if len(parts) != 6 {
-		t.Fatalf("%d parts, want the introduction and five more:\n%s", len(parts), got.stdout)
+	if len(parts) != 7 {
+		t.Fatalf("%d parts, want the introduction and six more:\n%s", len(parts), got.stdout)
 	}
-	intro, memories, segments, prompt, tight, refused := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+	intro, memories, segments, prompt, forged, tight, refused := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6]
 
 	for _, table := range []string{intro, memories, segments, tight} {
 		checkTable(t, table)
@@ -60,6 +60,10 @@ func TestDemo(t *testing.T) {
 		if strings.Contains(prompt, never) {
 			t.Errorf("%q is in the prompt", never)
 		}
+	}
+	if want := "\nPERMISSION_DENIED (AUTHORITY_NOT_PERMITTED): "; !strings.HasPrefix(forged, want) ||
+		!strings.Contains(forged, "\n  identity: spiffe://promptassembly.test/agent\n  path: memory.authority_by_memory_id[\"go-this-time\"]\n") {
+		t.Errorf("the forgery is answered with\n%s", forged)
 	}
 	if want := "\nFAILED_PRECONDITION (REQUIRED_SEGMENTS_EXCEED_BUDGET): "; !strings.HasPrefix(refused, want) ||
 		!strings.Contains(refused, "\n  segments: base,tools,mode\n") {

@@ -78,13 +78,16 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 reaches the model, and says why.
 
 Without --server it calls a server in its own process, over memory. That server
-trusts its caller: a request may assert any scope and any authority.
+trusts its caller: a request may assert any scope and any authority. A server
+elsewhere asks who calls, and permits what its policy says: --cert and --key, or
+--token-file, show it who you are.
 
 Exit status: 0 done, 1 refused or failed, 2 wrong usage.`,
 		Example: `  promptctl demo
   promptctl select request.json
   promptctl plan -o table < request.json
   promptctl select --jsonl --server localhost:50051 < requests.jsonl > answers.jsonl
+  promptctl demo --server localhost:50051 --ca ca.pem --cert me.pem --key me.key
   promptctl eval --evidence evidence.jsonl requests.jsonl`,
 		Version:       server.Version(),
 		Args:          cobra.NoArgs,

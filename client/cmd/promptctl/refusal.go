@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -17,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/promptassembly/promptassembly/client"
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
 
@@ -26,10 +26,6 @@ const errorDomain = "promptassembly"
 // invalidRequest is the fixed message of every request that is refused with INVALID_REQUEST, also
 // of one that this program cannot even send.
 const invalidRequest = "the request is not valid"
-
-// violationCount is the metadata key under which a refusal counts all faulty paths, those that
-// were cut from its list included.
-const violationCount = "violation_count"
 
 // noSuchMessage is the refusal of a text that is no request: what the server answers to bytes that
 // are none.
@@ -52,57 +48,41 @@ func unreadable(err error, unit string) *status.Status {
 	return noSuchMessage()
 }
 
-// errorInfo returns the service's own account of a refusal, nil if there is none: then it comes
-// from the transport, or from something between.
-func errorInfo(st *status.Status) *errdetails.ErrorInfo {
-	for _, detail := range st.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == errorDomain {
-			return info
-		}
-	}
-	return nil
-}
-
 // codeName is the canonical name, such as INVALID_ARGUMENT.
 func codeName(st *status.Status) string {
 	return code.Code(st.Code()).String()
 }
 
 // describe renders a refusal for people: a headline, then a line each for the violations, how many
-// more there are, and what else the details hold.
+// more there are, what else the service says, and what the user can do about it.
 func describe(st *status.Status) string {
-	info := errorInfo(st)
+	refused := client.ErrorOf(st)
 	var out strings.Builder
 	line := func(format string, args ...any) {
 		out.WriteString(printable(fmt.Sprintf(format, args...)) + "\n")
 	}
 
 	headline := codeName(st)
-	if info != nil {
-		headline += " (" + info.GetReason() + ")"
+	if name := refused.ReasonName(); name != "" {
+		headline += " (" + name + ")"
 	}
 	line("%s: %s", headline, st.Message())
-
-	listed := 0
-	for _, detail := range st.Details() {
-		switch detail := detail.(type) {
-		case *errdetails.BadRequest:
-			for _, violation := range detail.GetFieldViolations() {
-				line("  %s: %s", violation.GetField(), violation.GetDescription())
-				listed++
-			}
-		case *errdetails.RetryInfo:
-			line("  retry after %s", detail.GetRetryDelay().AsDuration())
+	for _, violation := range refused.Violations {
+		line("  %s: %s", violation.Path, violation.Description)
+	}
+	if refused.RetryAfter > 0 {
+		line("  retry after %s", refused.RetryAfter)
+	}
+	if more := refused.ViolationCount - len(refused.Violations); more > 0 {
+		line("  … and %d more", more)
+	}
+	for _, key := range slices.Sorted(maps.Keys(refused.Metadata)) {
+		if key != "violation_count" {
+			line("  %s: %s", key, refused.Metadata[key])
 		}
 	}
-	metadata := info.GetMetadata()
-	if count, err := strconv.Atoi(metadata[violationCount]); err == nil && count > listed {
-		line("  … and %d more", count-listed)
-	}
-	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		if key != violationCount {
-			line("  %s: %s", key, metadata[key])
-		}
+	if refused.Reason == pb.ErrorReason_ERROR_REASON_IDENTITY_MISSING {
+		line("  say who calls with --cert and --key, or with --token-file")
 	}
 	return out.String()
 }
