@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import grpc
 from google.protobuf import json_format
@@ -25,10 +26,11 @@ class Mismatch(Exception):
     """An answer that is not the one that a vector demands."""
 
 
-def start(promptd):
-    """Starts the server on a free port, with a log that fills no pipe; returns the process and its address."""
-    args = [promptd, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--log-calls=false"]
-    process = subprocess.Popen(args, stderr=subprocess.PIPE, text=True)
+def start(promptd, folder):
+    """Starts the server on a free port, with certificates in the folder and a log that fills no pipe;
+    returns the process and its address."""
+    args = [promptd, "dev", "--dir", folder, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--log-calls=false"]
+    process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
         if found := re.search(r"msg=serving address=(\S+)", line):
             return process, found[1]
@@ -36,12 +38,16 @@ def start(promptd):
 
 
 class Client:
-    """Calls the service with messages that are already encoded."""
+    """Calls the service as the harness, with messages that are already encoded."""
 
-    def __init__(self, address, messages):
+    def __init__(self, address, folder, messages):
         self.messages = messages
-        self.channel = grpc.insecure_channel(
+        ca, key, certificate = (
+            (pathlib.Path(folder) / name).read_bytes() for name in ("ca.pem", "harness-key.pem", "harness.pem")
+        )
+        self.channel = grpc.secure_channel(
             address,
+            grpc.ssl_channel_credentials(ca, key, certificate),
             options=[("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)],
         )
 
@@ -183,22 +189,23 @@ def main(promptd, generated, vectors):
             tokens_pb2.ListTokenizersResponse,
         )
 
-    process, address = start(promptd)
     passed, failed = 0, 0
-    try:
-        client = Client(address, Messages)
-        checks = [(name, lambda vector=vector: run(client, vector)) for name, vector in cases(pathlib.Path(vectors))]
-        checks.append(("5,000 faults", lambda: many_faults(client)))
-        for name, check in checks:
-            try:
-                check()
-                passed += 1
-            except Mismatch as mismatch:
-                failed += 1
-                print(f"FAIL {name}: {mismatch}")
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        process, address = start(promptd, folder)
+        try:
+            client = Client(address, folder, Messages)
+            checks = [(name, lambda vector=vector: run(client, vector)) for name, vector in cases(pathlib.Path(vectors))]
+            checks.append(("5,000 faults", lambda: many_faults(client)))
+            for name, check in checks:
+                try:
+                    check()
+                    passed += 1
+                except Mismatch as mismatch:
+                    failed += 1
+                    print(f"FAIL {name}: {mismatch}")
+        finally:
+            process.terminate()
+            process.wait()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
