@@ -89,9 +89,9 @@ type Access struct {
 	watching      io.Closer // the policy file
 	loaded        []byte    // the policy file that is in force; nil after one that is broken
 
-	mu     sync.Mutex // guards the rest
-	keys   io.Closer  // watches the files of keys; nil: there are none
-	broken map[string]error
+	mu     sync.Mutex       // guards the rest
+	keys   io.Closer        // watches the files of keys; nil: there are none
+	broken map[string]error // by what is reloaded; nil: it is not
 }
 
 // What is reloaded, as metrics and problems name it.
@@ -136,7 +136,7 @@ func (a *Access) measure(registerer prometheus.Registerer) {
 }
 
 func (a *Access) open(ctx context.Context) (err error) {
-	failed := func(err error) { a.reloaded(reloadCertificates, err) }
+	failed := func(err error) { _ = a.reloaded(reloadCertificates, err) } // which has logged it
 	switch {
 	case a.tls.WorkloadAPI != "":
 		a.certificates, err = identity.OpenWorkload(ctx, identity.WorkloadConfig{
@@ -236,30 +236,27 @@ func (a *Access) reload(ctx context.Context) {
 	if err == nil {
 		a.loaded = data
 	}
-	a.reloaded(reloadPolicy, err)
+	before := a.reloaded(reloadPolicy, err)
+	switch {
+	case err == nil:
+		a.log.Info("policy reloaded")
+	case before == nil || before.Error() != err.Error():
+		a.log.Error("the new policy is not used; the one before stays in force", "error", err)
+	}
 }
 
-// reloaded counts a reload, and says so when it has become broken, or right again.
-func (a *Access) reloaded(what string, err error) {
-	a.mu.Lock()
-	before := a.broken[what]
-	if err != nil {
-		a.broken[what] = err
-	} else {
-		delete(a.broken, what)
-	}
-	a.mu.Unlock()
+// reloaded counts a reload, and remembers what is broken. It returns what was before.
+func (a *Access) reloaded(what string, err error) (before error) {
 	result := "ok"
-	switch {
-	case err != nil:
+	if err != nil {
 		result = "failed"
-		if before == nil || before.Error() != err.Error() {
-			a.log.Error("not reloaded, what was in force stays so", "what", what, "error", err)
-		}
-	default:
-		a.log.Info("reloaded", "what", what)
 	}
 	a.reloads.WithLabelValues(what, result).Inc()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before = a.broken[what]
+	a.broken[what] = err
+	return before
 }
 
 // Problems says, in a line each, what of it is broken or out of reach, so that what was known before is in
@@ -268,6 +265,9 @@ func (a *Access) Problems() []string {
 	a.mu.Lock()
 	var problems []string
 	for what, err := range a.broken {
+		if err == nil {
+			continue
+		}
 		problems = append(problems, what+": "+err.Error())
 	}
 	a.mu.Unlock()

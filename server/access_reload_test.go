@@ -80,7 +80,7 @@ func TestAccessPolicyReload(t *testing.T) {
 			if !is("", "") {
 				t.Error("the policy that was in force is not any more")
 			}
-			if log := g.accessLog.String(); !strings.Contains(log, "not reloaded") || !strings.Contains(log, `"level":"ERROR"`) {
+			if log := g.accessLog.String(); !strings.Contains(log, "the new policy is not used") || !strings.Contains(log, `"level":"ERROR"`) {
 				t.Errorf("the log is silent about it:\n%s", log)
 			}
 			testca.Write(t, g.policy, []byte(agentMay(more)))

@@ -90,7 +90,7 @@ func TestDevPolicyChanges(t *testing.T) {
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.log.wait(t, `msg=reloaded what=policy`)
+	d.log.wait(t, `msg="policy reloaded"`)
 	if status, stdout, stderr := shell(t, d.agent); status != 0 || !selectsGo.MatchString(stdout) {
 		t.Errorf("the agent that may: exit status %d, %s, %s", status, stdout, stderr)
 	}

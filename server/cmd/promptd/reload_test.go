@@ -35,12 +35,12 @@ func TestBrokenPolicyIsTold(t *testing.T) {
 
 	const broken = "callers: [{}]"
 	replacePolicy(t, path, strings.Replace(good, "callers:", broken+"\nbroken:", 1))
-	p.log.wait(t, `level=ERROR msg="not reloaded, what was in force stays so" what=policy error=.*policy\.yaml`)
+	p.log.wait(t, `level=ERROR msg="the new policy is not used; the one before stays in force" error=.*policy\.yaml`)
 	wantReady(t, p, "ready\nproblem: policy: "+path, reloads{failed: 1, problems: 1})
 	answered("while it is broken", codes.OK)
 
 	replacePolicy(t, path, strings.ReplaceAll(good, "/harness}", "/another}"))
-	p.log.wait(t, `level=INFO msg=reloaded what=policy`)
+	p.log.wait(t, `level=INFO msg="policy reloaded"`)
 	wantReady(t, p, "ready\n", reloads{ok: 1, failed: 1})
 	answered("once it names the caller no more", codes.PermissionDenied)
 
@@ -73,7 +73,7 @@ func TestUnchangedPolicyIsNotReloaded(t *testing.T) {
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		replacePolicy(t, path, contentOf(t, party.Policy))
 	}
-	if got := countedReloads(t, p); got != (reloads{}) || p.log.any("msg=reloaded") {
+	if got := countedReloads(t, p); got != (reloads{}) || p.log.any("policy reloaded") {
 		t.Errorf("%+v counted, want none", got)
 	}
 }
