@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -20,7 +21,8 @@ import (
 type holding struct {
 	*guarded
 	letGo chan struct{}
-	held  sync.WaitGroup
+	calls sync.WaitGroup
+	held  atomic.Int64 // calls, which are identified then
 }
 
 // serveHolding serves a server that has room for eight calls, four of each caller.
@@ -32,6 +34,7 @@ func serveHolding(t *testing.T, policy string) *holding {
 		Interceptors: []grpc.UnaryServerInterceptor{
 			func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 				if r, ok := req.(*pb.SelectMemoryRequest); ok && r.GetTokenizer() == "hold" {
+					h.held.Add(1)
 					<-h.letGo
 					r.Tokenizer = ""
 				}
@@ -50,23 +53,25 @@ func (h *holding) begin(t *testing.T, conn *grpc.ClientConn, calls int, with ...
 	for proto.Size(r) < (32<<10-768)/2 { // which counts twice, beside 768 bytes for the candidate
 		c.Text += strings.Repeat("x", max(1, (32<<10-768)/2-proto.Size(r)-8))
 	}
-	const held = "promptassembly_in_flight_bytes"
-	want := h.value(t, held) + float64(calls*32<<10)
+	want := h.held.Load() + int64(calls)
 	for range calls {
-		h.held.Go(func() {
+		h.calls.Go(func() {
 			if _, err := pb.NewPromptAssemblyServiceClient(conn).SelectMemory(t.Context(), r, with...); err != nil {
 				t.Errorf("a call that has room: %v", err)
 			}
 		})
 	}
-	eventually(t, "the calls are in flight", func() bool { return h.value(t, held) == want })
+	eventually(t, "the calls are in flight", func() bool { return h.held.Load() == want })
+	if bytes := h.value(t, "promptassembly_in_flight_bytes"); bytes != float64(want*32<<10) {
+		t.Errorf("%d calls hold %.0f bytes", want, bytes)
+	}
 }
 
 // finish lets all calls go.
 func (h *holding) finish(t *testing.T) {
 	t.Helper()
 	close(h.letGo)
-	h.held.Wait()
+	h.calls.Wait()
 	h.isEmpty(t)
 }
 
@@ -113,8 +118,9 @@ func TestAccessSharesOnOneConnection(t *testing.T) {
 	one, two := newIssuer(t, "https://one.example"), newIssuer(t, "https://two.example")
 	policy := fmt.Sprintf(`version: 1
 issuers:
-  - {issuer: https://one.example, keys: {file: %q}, audiences: [prompt-assembly]}
-  - {issuer: https://two.example, keys: {file: %q}, audiences: [prompt-assembly]}
+  - {issuer: https://one.example, keys: {file: %[1]q}, audiences: [prompt-assembly]}
+  - {issuer: https://two.example, keys: {file: %[2]q}, audiences: [prompt-assembly]}
+  - {spiffe_trust_domain: example.org, keys: {file: %[1]q}, audiences: [prompt-assembly]}
 callers:
   - name: agents
     identities:
@@ -122,7 +128,7 @@ callers:
       - {source: jwt, issuer: https://one.example, subject: other}
       - {source: jwt, issuer: https://two.example, subject: agent}
       - {source: mtls, spiffe: spiffe://example.org/agent}
-      - {source: jwt, issuer: https://one.example, subject: "spiffe://example.org/agent"}
+      - {source: jwt, spiffe: spiffe://example.org/agent}
     scopes: [{exact: u}]
 `, one.file(), two.file())
 	by := func(i *issuer, subject string) grpc.CallOption {
@@ -147,7 +153,8 @@ callers:
 		h.begin(t, conn, 4)
 		try(t, "the same", conn, codes.ResourceExhausted)
 		bare := connect(t, h.address, certified(h.ca), nil)
-		try(t, "a token of that name", bare, codes.OK, by(one, exampleID("/agent")))
+		svid := one.token(exampleID("/agent"), map[string]any{"iss": nil})
+		try(t, "a token of that name", bare, codes.OK, grpc.PerRPCCredentials(bearer(svid)))
 		h.finish(t)
 	})
 }
