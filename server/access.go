@@ -216,6 +216,7 @@ func (a *Access) watchKeys() error {
 	if err != nil {
 		return err
 	}
+	a.tokens.Reload() // what changed while nobody watched, or was not told yet
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.keys = keys

@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -262,4 +264,31 @@ func TestHostileKeyIsRemoved(t *testing.T) {
 		_ = f.nextCall(t)
 		return a.code() != codes.Unauthenticated
 	})
+}
+
+// A key that is removed while a new policy is read is gone, too.
+func TestHostileKeyIsRemovedBesideThePolicy(t *testing.T) {
+	f := hostileServe(t, false, server.Config{})
+	p := f.peer(t, nil)
+	keys := filepath.Join(f.dir, "keys")
+	if err := os.Mkdir(keys, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f.idp.write(keys, "idp.jwks")
+	policy := strings.Replace(hostilePolicy, "DIR/idp.jwks", "DIR/keys/idp.jwks", 1)
+	for round := range 3 {
+		f.rule(t, policy+strings.Repeat("#", round)+"\n")
+		if round == 0 {
+			eventually(t, "the policy is read", func() bool { return strings.Contains(f.said.String(), "policy reloaded") })
+			continue
+		}
+		time.Sleep(50 * time.Millisecond) // before the policy is read, and too short for the keys to be
+		token, next := f.idp.token(nil), newHostileIssuer(t, f.idp.claims)
+		next.write(keys, "idp.jwks")
+		eventually(t, "the token is refused", func() bool {
+			a := p.wait(p.open(true, headersOf(servicePath+"ListTokenizers", hostileBearers(token)...)...))
+			return a.code() == codes.Unauthenticated
+		})
+		f.idp = next
+	}
 }
