@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto/x509"
+	"encoding/asn1"
 	"slices"
 	"strings"
 	"time"
@@ -120,12 +121,33 @@ func (r *roots) nameOf(leaf *x509.Certificate) (named *Caller, domain spiffeid.T
 	}
 	id, err := x509svid.IDFromCert(leaf)
 	switch {
-	case err != nil || len(id.String()) > MaxNameBytes:
+	case err != nil || len(id.String()) > MaxNameBytes || !writtenAs(leaf, id.String()):
 		return nil, domain, checkNotSPIFFE
 	case id.Path() == "":
 		return nil, domain, checkPath
 	}
 	return &Caller{Identity: Identity{MTLS, id.TrustDomain().Name(), id.String()}, SPIFFE: true}, id.TrustDomain(), ""
+}
+
+// writtenAs reports whether a certificate's one URI is written just so: net/url, which crypto/x509 reads it
+// with, makes "SPIFFE://" and an empty fragment the same as a SPIFFE ID without.
+func writtenAs(leaf *x509.Certificate, uri string) bool {
+	const tagURI = 6 // of GeneralName, RFC 5280 section 4.2.1.6
+	for _, extension := range leaf.Extensions {
+		var names []asn1.RawValue
+		if !extension.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 17}) {
+			continue
+		}
+		if rest, err := asn1.Unmarshal(extension.Value, &names); err != nil || len(rest) > 0 {
+			return false
+		}
+		for _, name := range names {
+			if name.Class == asn1.ClassContextSpecific && name.Tag == tagURI {
+				return string(name.Bytes) == uri
+			}
+		}
+	}
+	return false
 }
 
 // allowed reports whether a DNS or e-mail SAN, which is ASCII, can be a name. It must not look like a

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ type Peer struct {
 	certificates *Certificates       // nil: plaintext
 	presented    []*x509.Certificate // the leaf first; its key is proven
 	verdict      atomic.Pointer[verdict]
+	verifying    sync.Mutex // one call at a time
 	uid          uint32
 	uidKnown     bool
 	private      bool
@@ -56,6 +58,11 @@ func (p *Peer) Caller(now time.Time) (*Caller, error) {
 		return nil, ErrMissing
 	}
 	roots := p.certificates.current.Load().roots
+	if v := p.verdict.Load(); v != nil && v.holds(roots, now) {
+		return v.caller, v.err
+	}
+	p.verifying.Lock() // verifying a hostile chain takes long, and calls come together
+	defer p.verifying.Unlock()
 	v := p.verdict.Load()
 	if v == nil || !v.holds(roots, now) {
 		v = roots.verify(p.presented, now)

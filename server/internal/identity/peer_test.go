@@ -45,6 +45,10 @@ func TestCallerIsASPIFFEID(t *testing.T) {
 		{"two URIs, one of another kind", ca.Issue(uri(harnessID, "https://example.org/harness")), "several names"},
 		{"the same URI twice", ca.Issue(uri(harnessID, harnessID)), "several names"},
 		{"another kind of URI", ca.Issue(uri("https://example.org/harness")), "not a SPIFFE ID"},
+		{"a scheme in capitals", ca.Issue(changed(raw("SPIFFE" + harnessID[len("spiffe"):]))), "not a SPIFFE ID"},
+		{"an empty fragment", ca.Issue(changed(raw(harnessID + "#"))), "not a SPIFFE ID"},
+		{"an empty query", ca.Issue(changed(raw(harnessID + "?"))), "not a SPIFFE ID"},
+		{"written by hand", ca.Issue(changed(raw(harnessID))), ""},
 		{"query", ca.Issue(uri(harnessID + "?a")), "not a SPIFFE ID"},
 		{"dots", ca.Issue(uri("spiffe://example.org/a/../b")), "not a SPIFFE ID"},
 		{"too long", ca.Issue(uri("spiffe://example.org/" + strings.Repeat("a", 2048))), "not a SPIFFE ID"},
@@ -70,6 +74,17 @@ func TestCallerIsASPIFFEID(t *testing.T) {
 					t.Errorf("got %q, want %q\n%s", got, test.want, diff)
 				}
 			}
+		})
+	}
+}
+
+// raw gives a certificate a URI as it is written, and no other name.
+func raw(uri string) func(*x509.Certificate) {
+	return func(c *x509.Certificate) {
+		c.URIs, c.IPAddresses = nil, nil
+		names := append([]byte{0x86, byte(len(uri))}, uri...) // GeneralName [6], RFC 5280
+		c.ExtraExtensions = append(c.ExtraExtensions, pkix.Extension{
+			Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: append([]byte{0x30, byte(len(names))}, names...),
 		})
 	}
 }

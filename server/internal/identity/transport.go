@@ -2,8 +2,8 @@ package identity
 
 import (
 	"context"
+	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 
@@ -40,23 +40,33 @@ func NewTLS(c *Certificates) credentials.TransportCredentials {
 	}
 	if c.asks {
 		config.ClientAuth = tls.RequestClientCert
-		config.VerifyPeerCertificate = short
+		config.VerifyConnection = modest
 	}
 	return transport{certificates: c, tls: credentials.NewTLS(config)}
 }
 
+// What a client may show. A certificate takes many times its encoding in memory for as long as its
+// connection lasts, and time to verify with the keys that its chain holds, whoever signed that.
 const (
 	mostCertificates     = 10
-	mostCertificateBytes = 64 << 10
+	mostCertificateBytes = 8 << 10 // of all of them
+	mostNames            = 32      // of one certificate
+	mostRSABits          = 4096
 )
 
-// short refuses chains that would take much memory for as long as the connection lasts.
-func short(raw [][]byte, _ [][]*x509.Certificate) error {
+// modest refuses chains that would take much of the server.
+func modest(state tls.ConnectionState) error {
 	size := 0
-	for _, certificate := range raw {
-		size += len(certificate)
+	for _, c := range state.PeerCertificates {
+		size += len(c.Raw)
+		if len(c.URIs)+len(c.DNSNames)+len(c.EmailAddresses)+len(c.IPAddresses) > mostNames {
+			return errors.New("a certificate of the client has too many names")
+		}
+		if key, ok := c.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > mostRSABits {
+			return errors.New("a key of the client's certificate chain is too long")
+		}
 	}
-	if len(raw) > mostCertificates || size > mostCertificateBytes {
+	if len(state.PeerCertificates) > mostCertificates || size > mostCertificateBytes {
 		return errors.New("the client's certificate chain is too long")
 	}
 	return nil

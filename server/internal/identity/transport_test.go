@@ -2,11 +2,17 @@ package identity_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,11 +35,29 @@ func TestHandshakesThatFail(t *testing.T) {
 	for range 10 {
 		long.TLS.Certificate = append(long.TLS.Certificate, ca.Certificate.Raw)
 	}
+	many, large := make([]string, 31), strings.Repeat("a", 8<<10) // with two addresses, 33 names
+	for i := range many {
+		many[i] = fmt.Sprintf("a%d.example.org", i)
+	}
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 4352)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withLongKey := *harnessLeaf // in an authority that nobody trusts
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	authority, err := x509.CreateCertificate(rand.Reader, template, template, rsaKey.Public(), rsaKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withLongKey.TLS.Certificate = append(withLongKey.TLS.Certificate[:1:1], authority)
 	tests := []struct {
 		name   string
 		leaf   *testca.Leaf
 		change func(*tls.Config)
 	}{
+		{"many names", ca.Issue(testca.Spec{URIs: []string{harnessID}, DNSNames: many}), func(*tls.Config) {}},
+		{"more than 8 KiB", ca.Issue(testca.Spec{URIs: []string{harnessID, "spiffe://example.org/" + large}}), func(*tls.Config) {}},
+		{"a long key", &withLongKey, func(*tls.Config) {}},
 		{"TLS 1.2", harnessLeaf, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }},
 		{"another protocol", harnessLeaf, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
 		{"no protocol", harnessLeaf, func(c *tls.Config) { c.NextProtos = nil }},
