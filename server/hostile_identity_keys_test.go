@@ -145,6 +145,25 @@ func (h hostileHonest) check(t *testing.T) {
 	}
 }
 
+// during checks, until what happens has ended, and returns how many times.
+func (h hostileHonest) during(t *testing.T, happens func()) (times int) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		happens()
+	}()
+	for {
+		h.check(t)
+		times++
+		select {
+		case <-done:
+			return times
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // checkUnknown checks that so many calls are counted and logged as of an unknown key.
 func (f *hostileServer) checkUnknown(t *testing.T, calls int) {
 	t.Helper()
@@ -168,20 +187,7 @@ func TestHostileUnknownKeys(t *testing.T) {
 	f, e := hostileKeys(t)
 	honest := f.honest(t)
 	began := time.Now()
-	done := make(chan struct{})
-	answered := 0
-	go func() {
-		defer close(done)
-		f.flood(t, calls, 8, 0)
-	}()
-	for ended := false; !ended; answered++ {
-		honest.check(t)
-		select {
-		case <-done:
-			ended = true
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	answered := honest.during(t, func() { f.flood(t, calls, 8, 0) })
 	most := int64(2 + time.Since(began)/(10*time.Second))
 	t.Logf("%d calls in %v cost %d fetches; honest callers were answered %d times", calls, time.Since(began), e.fetches.Load()-1, 2*answered)
 	if n := e.fetches.Load(); n > most {
@@ -199,20 +205,7 @@ func TestHostileUnknownKeysWhileKeysHang(t *testing.T) {
 	goOn := e.hang()
 	defer goOn()
 	began := time.Now()
-	done := make(chan struct{})
-	answered := 0
-	go func() {
-		defer close(done)
-		f.flood(t, calls, 8, 64)
-	}()
-	for ended := false; !ended; answered++ {
-		honest.check(t)
-		select {
-		case <-done:
-			ended = true
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	answered := honest.during(t, func() { f.flood(t, calls, 8, 64) })
 	honest.check(t)
 	f.answers(t, f.peer(t, nil), "SCOPE_NOT_PERMITTED", hostileBearers(f.svid.token(func(h *hostileToken) { h.claims["sub"] = hostileAgent }))...)
 	most := int64(2 + time.Since(began)/(10*time.Second))

@@ -44,7 +44,8 @@ type Limits struct {
 	// UnreadTimeout is how long an answer may wait for its caller to read it, before the connection
 	// is closed. Default 1 min.
 	UnreadTimeout time.Duration
-	// Connections is how many connections a listener may have open; further ones wait to be accepted.
+	// Connections is how many connections a listener may have open. A further one takes the place of the
+	// oldest on which no caller was identified; if there is none, or Config.Access is nil, it waits.
 	// Default 4,096.
 	Connections int
 	// HandshakeTimeout is how long a connection may take to be set up. Default 10 s.

@@ -50,6 +50,7 @@ type Server struct {
 	health      *health.Server
 	endWatches  context.CancelFunc
 	connections int
+	strangers   bool // connections are those of strangers until somebody was identified on them
 }
 
 // New returns a server. The caller serves listeners with it, and stops it with Stop or Drain. It
@@ -96,6 +97,7 @@ func New(cfg Config) *Server {
 		health:      health.NewServer(),
 		endWatches:  endWatches,
 		connections: limits.Connections,
+		strangers:   cfg.Access != nil,
 	}
 	service.Register(s.grpc)
 	service.RegisterHealth(s.grpc, s.health)

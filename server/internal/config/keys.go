@@ -81,7 +81,7 @@ func Keys() []Key {
 		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of each that the calls of one caller may take, and of answers one connection"},
 		duration("limits.call_timeout", d.CallTimeout, time.Millisecond, day, "how long a call may take, from its headers to its answer"),
 		duration("limits.unread_timeout", d.UnreadTimeout, time.Millisecond, day, "how long an answer may wait for its caller to read it, before the connection is closed"),
-		count("limits.connections", int64(d.Connections), 1, math.MaxInt32, "open connections; further ones wait to be accepted"),
+		count("limits.connections", int64(d.Connections), 1, math.MaxInt32, "open connections; a further one takes the place of the oldest without an identified caller, or waits"),
 		duration("limits.handshake_timeout", d.HandshakeTimeout, time.Millisecond, day, "how long a connection may take to be set up"),
 		duration("limits.connection_age", d.ConnectionAge, time.Millisecond, 365*day, "after which time a connection is asked to end"),
 		duration("limits.connection_age_grace", d.ConnectionAgeGrace, time.Millisecond, day, "how long its calls may go on after that"),

@@ -2,7 +2,8 @@ package rpc
 
 import (
 	"context"
-	"io"
+	"net"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/stats"
@@ -28,7 +29,17 @@ type caller struct {
 	// the last ones counting most.
 	expected   atomic.Int64
 	identified atomic.Bool // whoever called last
+	introduce  func()      // says that somebody was identified
 	disconnect func()
+}
+
+// Connection is what the remote address of a connection can do beside.
+type Connection interface {
+	net.Addr
+	// Close closes the connection.
+	Close() error
+	// Identified says that a caller was identified on the connection.
+	Identified()
 }
 
 // The least and the most that a call is charged for until its size is known. The least is half of
@@ -59,11 +70,13 @@ func (c callers) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.C
 		inFlight:   c.gates.InFlight.Open(),
 		arriving:   c.gates.Arriving.Open(),
 		answers:    c.gates.Answers.Open(),
+		introduce:  func() {},
 		disconnect: func() {},
 	}
 	caller.learn(leastExpected)
-	if address, ok := info.RemoteAddr.(io.Closer); ok {
-		caller.disconnect = func() { _ = address.Close() }
+	if conn, ok := info.RemoteAddr.(Connection); ok {
+		caller.introduce = sync.OnceFunc(conn.Identified)
+		caller.disconnect = func() { _ = conn.Close() }
 	}
 	return context.WithValue(ctx, callerKey{}, caller)
 }

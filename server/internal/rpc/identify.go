@@ -42,7 +42,8 @@ func (s *Service) identify(ctx context.Context) (context.Context, error) {
 	}
 	header, _ := metadata.FromIncomingContext(ctx)
 	caller, err := s.access.Authenticator.Authenticate(ctx, conn, header, arrivalOf(ctx).room.Release)
-	arrivalOf(ctx).caller.identified.Store(err == nil)
+	connection := arrivalOf(ctx).caller
+	connection.identified.Store(err == nil)
 	invalid, ok := errors.AsType[*identity.InvalidError](err)
 	switch {
 	case ok:
@@ -55,6 +56,7 @@ func (s *Service) identify(ctx context.Context) (context.Context, error) {
 	case err != nil:
 		return nil, errInternal
 	}
+	connection.introduce()
 	call.Identity(caller.Identity)
 	return context.WithValue(ctx, identifiedKey{}, caller), nil
 }
