@@ -128,6 +128,7 @@ func TestCallLargerThanTheShare(t *testing.T) {
 // Whatever becomes of a call, it gives back what it held.
 func TestRoomIsGivenBack(t *testing.T) {
 	wait := make(chan struct{})
+	late := make(chan struct{})
 	handle := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		switch req.(interface{ GetTokenizer() string }).GetTokenizer() {
 		case "panic":
@@ -139,6 +140,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 		case "wait and answer":
 			wait <- struct{}{}
 			<-ctx.Done()
+			<-late // the deadline may pass here first, and an answer would be in time
 			return new(pb.SelectMemoryResponse), nil
 		case "too large":
 			return &pb.SelectMemoryResponse{Plan: &pb.MemoryContextPlan{Context: strings.Repeat("x", 1<<20)}}, nil
@@ -176,6 +178,11 @@ func TestRoomIsGivenBack(t *testing.T) {
 			o.isEmpty(t)
 		})
 	}
+	gone := func(name string) { // the caller is
+		if name == "wait and answer" {
+			late <- struct{}{}
+		}
+	}
 	for _, name := range []string{"wait", "wait and answer"} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -185,6 +192,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 			}()
 			err := invoke(ctx, t, conn, selected(func(r *pb.SelectMemoryRequest) { r.Tokenizer = name }), nil)
 			checkCode(t, err, codes.Canceled)
+			gone(name)
 			o.isEmpty(t)
 
 			ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -192,6 +200,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 			go func() { <-wait }()
 			err = invoke(ctx, t, conn, selected(func(r *pb.SelectMemoryRequest) { r.Tokenizer = name }), nil)
 			checkCode(t, err, codes.DeadlineExceeded)
+			gone(name)
 			o.isEmpty(t)
 		})
 	}
