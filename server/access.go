@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/promptassembly/promptassembly/server/internal/policy"
 	"github.com/promptassembly/promptassembly/server/internal/rpc"
 	"github.com/promptassembly/promptassembly/server/internal/watch"
+	"github.com/promptassembly/promptassembly/server/internal/yamlfile"
 )
 
 // AccessConfig says where it is written who may call and what callers may assert.
@@ -151,7 +151,7 @@ func (a *Access) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	data, err := readAtMost(a.path, maxPolicyBytes)
+	data, err := yamlfile.Read(a.path)
 	if err == nil {
 		err = a.load(ctx, data)
 	}
@@ -162,9 +162,6 @@ func (a *Access) open(ctx context.Context) (err error) {
 	a.watching, err = watch.Files([]string{a.path}, a.log, func() { a.reload(context.Background()) })
 	return err
 }
-
-// maxPolicyBytes bounds the policy file.
-const maxPolicyBytes = 1 << 20
 
 // errNobody is why nobody could be identified.
 var errNobody = errors.New("nobody could be identified: it has no issuers and no proxies, and no client certificates are believed")
@@ -184,19 +181,6 @@ func (a *Access) load(ctx context.Context, data []byte) error {
 	a.policy.Store(p)
 	a.authenticator.Configure(p.Proxies(), len(p.Issuers()) > 0)
 	return a.watchKeys()
-}
-
-func readAtMost(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s is larger than %d bytes", path, most)
-	}
-	return data, err
 }
 
 // watchKeys watches the files of keys that the policy names.
@@ -226,7 +210,7 @@ func (a *Access) watchKeys() error {
 // reload puts the policy file into force if it changed and is right. One that was broken is tried again:
 // it may be what it names that was.
 func (a *Access) reload(ctx context.Context) {
-	data, err := readAtMost(a.path, maxPolicyBytes)
+	data, err := yamlfile.Read(a.path)
 	if err == nil && a.loaded != nil && bytes.Equal(data, a.loaded) {
 		return
 	}

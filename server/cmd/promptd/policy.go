@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptassembly/promptassembly/server/internal/policy"
+	"github.com/promptassembly/promptassembly/server/internal/yamlfile"
 )
 
 // identityHelp says how an identity is written on a command line and in a table of cases.
@@ -90,7 +90,7 @@ func files(names ...string) cobra.PositionalArgs {
 
 // readPolicy reads the policy file at path. What is wrong with it is written to out.
 func readPolicy(out io.Writer, path string) (*policy.Policy, error) {
-	data, err := readBounded(path)
+	data, err := readYAML(path)
 	if err != nil {
 		return nil, err
 	}
@@ -98,14 +98,9 @@ func readPolicy(out io.Writer, path string) (*policy.Policy, error) {
 	return p, told(out, path, err)
 }
 
-// readBounded reads no more of a file than it takes to see that it is too large.
-func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, policy.MaxFileBytes+1))
+// readYAML reads a file that is an argument.
+func readYAML(path string) ([]byte, error) {
+	data, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -44,7 +44,7 @@ cannot be read.`,
 
 func testPolicy(cmd *cobra.Command, path, casesPath string) error {
 	out := cmd.OutOrStdout()
-	data, err := readBounded(casesPath) // what cannot be read comes before what is wrong
+	data, err := readYAML(casesPath) // what cannot be read comes before what is wrong
 	if err != nil {
 		return err
 	}

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// maxFileBytes bounds the file: one that is larger is no configuration.
-const maxFileBytes = 1 << 20
+	"github.com/promptassembly/promptassembly/server/internal/yamlfile"
+)
 
 // file adds the layer of the YAML file at path, which origin names.
 func (l *loader) file(path, origin string) {
@@ -21,7 +19,7 @@ func (l *loader) file(path, origin string) {
 		l.fault(FileKey, origin, "names no file")
 		return
 	}
-	data, err := readFile(path)
+	data, err := yamlfile.Read(path)
 	if err != nil {
 		l.fault(FileKey, origin, err.Error())
 		return
@@ -36,19 +34,6 @@ func (l *loader) file(path, origin string) {
 		(&reader{l, layer, path}).section("", root)
 	}
 	l.layers = append(l.layers, layer)
-}
-
-func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("%s is larger than 1 MiB", path)
-	}
-	return data, err
 }
 
 // parseFile returns the mapping that is the file's one document, or nil if there is nothing in it.
@@ -72,7 +57,7 @@ func parseFile(data []byte) (*yaml.Node, error) {
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("is %s; must be a mapping of keys to values", what(root))
+		return nil, fmt.Errorf("is %s; must be a mapping of keys to values", yamlfile.What(root))
 	}
 	return root, nil
 }
@@ -116,7 +101,7 @@ func (r *reader) section(prefix string, mapping *yaml.Node) {
 			r.fault(name, at, "there is no such key; there are "+strings.Join(r.names(prefix), ", "))
 		case value.ShortTag() == "!!null": // all of it is commented out
 		case value.Kind != yaml.MappingNode:
-			r.fault(name, at, fmt.Sprintf("is %s; must be a mapping, with %s", what(value), strings.Join(r.names(name+"."), ", ")))
+			r.fault(name, at, fmt.Sprintf("is %s; must be a mapping, with %s", yamlfile.What(value), strings.Join(r.names(name+"."), ", ")))
 		default:
 			r.section(name+".", value)
 		}
@@ -137,9 +122,9 @@ func (r *reader) value(key Key, node *yaml.Node, at string) {
 	case node.Kind == yaml.ScalarNode && slices.Contains(tags, tag):
 		r.set(r.layer, key, node.Value, at)
 	case tags[0] == "!!str" && slices.Contains([]string{"!!int", "!!float", "!!bool", "!!timestamp"}, tag):
-		r.fault(key.Name, at, fmt.Sprintf("is %s; must be %s, in quotes", what(node), key.Allowed()))
+		r.fault(key.Name, at, fmt.Sprintf("is %s; must be %s, in quotes", yamlfile.What(node), key.Allowed()))
 	default:
-		r.fault(key.Name, at, fmt.Sprintf("is %s; must be %s", what(node), key.Allowed()))
+		r.fault(key.Name, at, fmt.Sprintf("is %s; must be %s", yamlfile.What(node), key.Allowed()))
 	}
 }
 
@@ -157,16 +142,4 @@ func (r *reader) names(prefix string) []string {
 
 func (r *reader) isSection(name string) bool {
 	return !strings.HasSuffix(name, ".") && slices.ContainsFunc(r.keys, func(key Key) bool { return strings.HasPrefix(key.Name, name+".") })
-}
-
-// what says what a node is, without its value.
-func what(node *yaml.Node) string {
-	name, ok := map[string]string{
-		"!!str": "text", "!!int": "a number", "!!float": "a number", "!!bool": "true or false", "!!null": "empty",
-		"!!timestamp": "a date", "!!seq": "a list", "!!map": "a mapping", // and tags of a file's own
-	}[node.ShortTag()]
-	if !ok {
-		return "something else"
-	}
-	return name
 }

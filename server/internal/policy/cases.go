@@ -9,6 +9,7 @@ import (
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server/budget"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/yamlfile"
 	"github.com/promptassembly/promptassembly/server/memory"
 )
 
@@ -133,7 +134,7 @@ func (t *table) caller(v, claims field, c *Case) {
 		return
 	}
 	if claims.Kind != yaml.MappingNode {
-		t.wrong(claims, "is %s; must be a mapping of JSON pointers to text", what(claims.Node))
+		t.wrong(claims, "is %s; must be a mapping of JSON pointers to text", yamlfile.What(claims.Node))
 		return
 	}
 	var pointers []string

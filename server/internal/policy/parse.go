@@ -6,7 +6,7 @@ import (
 	"github.com/promptassembly/promptassembly/server/internal/identity"
 )
 
-// Parse reads a policy file: one YAML document of at most MaxFileBytes, without anchors, aliases, merge
+// Parse reads a policy file: one YAML document of at most 1 MiB, without anchors, aliases, merge
 // keys, and keys that are not known or stand twice. It also refuses what can never be satisfied and
 // what never matches. The error is an *Error with everything that is wrong.
 func Parse(data []byte) (*Policy, error) {

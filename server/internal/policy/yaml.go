@@ -11,10 +11,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// MaxFileBytes bounds a file: one that is larger is no policy.
-const MaxFileBytes = 1 << 20
+	"github.com/promptassembly/promptassembly/server/internal/yamlfile"
+)
 
 // field is a value of a file, and where it stands. A nil node is one that is not there.
 type field struct {
@@ -30,7 +29,7 @@ type reader struct {
 
 // document returns the mapping that is the one document of data, or an absent field after a fault.
 func (r *reader) document(data []byte) field {
-	if len(data) > MaxFileBytes {
+	if len(data) > yamlfile.MaxBytes {
 		r.add(0, "is larger than 1 MiB")
 		return field{}
 	}
@@ -106,7 +105,7 @@ func (r *reader) wrong(f field, problem string, args ...any) {
 // that are not among those given are faults.
 func (r *reader) mapping(f field, keys ...string) (map[string]field, bool) {
 	if f.Kind != yaml.MappingNode {
-		r.wrong(f, "is %s; must be a mapping, with %s", what(f.Node), strings.Join(keys, ", "))
+		r.wrong(f, "is %s; must be a mapping, with %s", yamlfile.What(f.Node), strings.Join(keys, ", "))
 		return nil, false
 	}
 	values := make(map[string]field)
@@ -160,7 +159,7 @@ func (r *reader) list(f field, least int, of string) []field {
 	case f.Node == nil:
 		return nil
 	case f.Kind != yaml.SequenceNode:
-		r.wrong(f, "is %s; must be a list of %s", what(f.Node), of)
+		r.wrong(f, "is %s; must be a list of %s", yamlfile.What(f.Node), of)
 		return nil
 	case len(f.Content) < least:
 		r.wrong(f, "is an empty list; must hold %s", of)
@@ -183,9 +182,9 @@ func (r *reader) text(f field, must string) (string, bool) {
 	case f.Kind == yaml.ScalarNode && tag == "!!str":
 		return f.Value, true
 	case slices.Contains([]string{"!!int", "!!float", "!!bool", "!!timestamp"}, tag):
-		r.wrong(f, "is %s; must be %s, in quotes", what(f.Node), must)
+		r.wrong(f, "is %s; must be %s, in quotes", yamlfile.What(f.Node), must)
 	default:
-		r.wrong(f, "is %s; must be %s", what(f.Node), must)
+		r.wrong(f, "is %s; must be %s", yamlfile.What(f.Node), must)
 	}
 	return "", false
 }
@@ -256,7 +255,7 @@ func (r *reader) boolean(f field) bool {
 		return false
 	}
 	if f.Kind != yaml.ScalarNode || f.ShortTag() != "!!bool" {
-		r.wrong(f, "is %s; must be true or false", what(f.Node))
+		r.wrong(f, "is %s; must be true or false", yamlfile.What(f.Node))
 		return false
 	}
 	return strings.EqualFold(f.Value, "true")
@@ -269,7 +268,7 @@ func (r *reader) whole(f field, most uint32) *uint32 {
 	}
 	must := fmt.Sprintf("a whole number from 0 to %d", most)
 	if f.Kind != yaml.ScalarNode || f.ShortTag() != "!!int" {
-		r.wrong(f, "is %s; must be %s", what(f.Node), must)
+		r.wrong(f, "is %s; must be %s", yamlfile.What(f.Node), must)
 		return nil
 	}
 	n, err := strconv.ParseUint(f.Value, 10, 32)
@@ -288,7 +287,7 @@ func (r *reader) fraction(f field) *float64 {
 	const must = "a number from 0 to 1"
 	tag := f.ShortTag()
 	if f.Kind != yaml.ScalarNode || tag != "!!float" && tag != "!!int" {
-		r.wrong(f, "is %s; must be %s", what(f.Node), must)
+		r.wrong(f, "is %s; must be %s", yamlfile.What(f.Node), must)
 		return nil
 	}
 	x, err := strconv.ParseFloat(f.Value, 64)
@@ -297,16 +296,4 @@ func (r *reader) fraction(f field) *float64 {
 		return nil
 	}
 	return &x
-}
-
-// what says what a node is, without its value.
-func what(node *yaml.Node) string {
-	name, ok := map[string]string{
-		"!!str": "text", "!!int": "a number", "!!float": "a number", "!!bool": "true or false", "!!null": "empty",
-		"!!timestamp": "a date", "!!seq": "a list", "!!map": "a mapping", // and tags of a file's own
-	}[node.ShortTag()]
-	if !ok {
-		return "something else"
-	}
-	return name
 }
