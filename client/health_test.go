@@ -63,7 +63,7 @@ func TestHealthIsRefusedByOne(t *testing.T) {
 		t.Errorf("of 60 calls %v, want all from the one that tells", got)
 	}
 	s.closed.Store(false) // it is asked again after a while
-	if got := answers(t, c, "open", "secretive"); got["secretive"] < 30 {
-		t.Errorf("of 60 calls %v, want half or more from the one that tells now", got)
+	if got := answers(t, c, "open", "secretive"); got["open"] != 30 || got["secretive"] != 30 {
+		t.Errorf("of 60 calls %v, want 30 each", got)
 	}
 }

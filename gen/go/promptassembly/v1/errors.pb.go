@@ -95,8 +95,8 @@ const (
 	//	{ "reason": "IDENTITY_INVALID", "domain": "promptassembly" }
 	ErrorReason_ERROR_REASON_IDENTITY_INVALID ErrorReason = 6
 	// PERMISSION_DENIED. The caller may not speak for the scope that the request asks for,
-	// `SelectMemoryRequest.user_scope`; or it may call nothing but ListTokenizers, and there is neither
-	// path nor scope then. The scopes of hits, candidates and the recall query are no claims.
+	// `SelectMemoryRequest.user_scope`; or it may call nothing but ListTokenizers, and a request
+	// without memory has neither path nor scope then. The scopes of hits, candidates and the recall query are no claims.
 	//
 	//	{ "reason": "SCOPE_NOT_PERMITTED",
 	//	  "domain": "promptassembly",
