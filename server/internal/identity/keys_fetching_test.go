@@ -56,8 +56,7 @@ var byURL = identity.Issuer{Name: "https://a.example", KeysURL: "https://a.examp
 // fetching returns Tokens with keys from the endpoint. The clock is that of the bubble.
 func fetching(t *testing.T, e *endpoint, log io.Writer, metrics prometheus.Registerer) *identity.Tokens {
 	t.Helper()
-	tokens := identity.NewTokens(identity.TokensConfig{Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: metrics})
-	tokens.Fetch(e)
+	tokens := identity.NewTokens(identity.TokensConfig{Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: metrics, Transport: e})
 	t.Cleanup(tokens.Close)
 	if err := tokens.Configure(context.Background(), []identity.Issuer{byURL}); err != nil {
 		t.Fatal(err)

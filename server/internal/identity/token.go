@@ -1,20 +1,17 @@
 package identity
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/json"
+
+	"github.com/promptassembly/promptassembly/server/internal/compact"
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 )
 
-// maxTokenBytes and maxKeyIDBytes bound a token and the ID of its key.
-const (
-	maxTokenBytes = 16 << 10
-	maxKeyIDBytes = 256
-)
+// maxTokenBytes bounds a token.
+const maxTokenBytes = 16 << 10
 
 // What did not hold of a token: the Check of an InvalidError.
 const (
@@ -52,23 +49,23 @@ type unverified struct {
 }
 
 // parseToken takes a token of the compact form apart.
-func parseToken(compact string) (*unverified, *InvalidError) {
-	if len(compact) > maxTokenBytes {
+func parseToken(text string) (*unverified, *InvalidError) {
+	if len(text) > maxTokenBytes {
 		return nil, refused(checkTooLong)
 	}
-	parts := strings.Split(compact, ".")
+	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
 		return nil, refused(checkMalformed)
 	}
 	var header, claims map[string]any
-	if !decodePart(parts[0], &header) || !canonical(parts[2]) {
+	if _, ok := compact.Bytes(parts[2]); !ok || !compact.Object(parts[0], &header) {
 		return nil, refused(checkMalformed)
 	}
-	t := &unverified{compact: compact}
+	t := &unverified{compact: text}
 	if check := t.readHeader(header); check != "" {
 		return nil, refused(check)
 	}
-	if !decodePart(parts[1], &claims) {
+	if !compact.Object(parts[1], &claims) {
 		return nil, refused(checkMalformed)
 	}
 	t.claims = claims
@@ -96,7 +93,7 @@ func (t *unverified) readHeader(header map[string]any) string {
 	}
 	if id, ok := header["kid"]; ok {
 		t.keyID, ok = id.(string)
-		if !ok || t.keyID == "" || len(t.keyID) > maxKeyIDBytes {
+		if !ok || t.keyID == "" || len(t.keyID) > jwks.MaxIDBytes {
 			return checkKeyID
 		}
 	}
@@ -104,30 +101,13 @@ func (t *unverified) readHeader(header map[string]any) string {
 }
 
 // signedBy reports whether the signature is one by the key.
-func (t *unverified) signedBy(k *key) bool {
+func (t *unverified) signedBy(k *jwks.Key) bool {
 	signed, err := jose.ParseSignedCompact(t.compact, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(t.algorithm)})
 	if err != nil {
 		return false
 	}
-	_, err = signed.Verify(k.public)
+	_, err = signed.Verify(k.Public)
 	return err == nil
-}
-
-// decodePart reads a JSON object. The decoder refuses duplicate members, and tells upper case from lower.
-func decodePart(part string, into *map[string]any) bool {
-	data, ok := decodeBase64(part)
-	return ok && utf8.Valid(data) && json.Unmarshal(data, into) == nil && *into != nil
-}
-
-func canonical(part string) bool {
-	_, ok := decodeBase64(part)
-	return ok
-}
-
-// decodeBase64 refuses padding, line breaks and spare bits: a token has one spelling.
-func decodeBase64(part string) ([]byte, bool) {
-	data, err := base64.RawURLEncoding.DecodeString(part)
-	return data, err == nil && base64.RawURLEncoding.EncodeToString(data) == part
 }
 
 // asciiLower leaves alone what Unicode would fold into ASCII.

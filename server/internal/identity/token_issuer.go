@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 )
 
 // issuer is an Issuer in force.
@@ -16,18 +17,7 @@ type issuer struct {
 	domain     spiffeid.TrustDomain // where SPIFFE
 	algorithms []string
 	claims     map[string][]string // by pointer, its steps
-	keys       keySource
-}
-
-// keySource is where the keys of an issuer come from.
-type keySource interface {
-	// current returns the keys in force; nil: there are none.
-	current(now time.Time) *keySet
-	// ask returns a fetch that may bring a key that is unknown, or false.
-	ask(now time.Time) (*awaited, bool)
-	// problem says what is wrong; empty: nothing.
-	problem(now time.Time) string
-	close()
+	keys       *jwks.Source
 }
 
 // newIssuer checks an Issuer. Its keys are not opened.
@@ -44,7 +34,7 @@ func newIssuer(cfg Issuer) (*issuer, error) {
 		return nil, errors.New("there must be at least one audience, and none may be empty")
 	}
 	if cfg.KeysURL != "" {
-		if err := checkKeysURL(cfg.KeysURL); err != nil {
+		if err := jwks.CheckURL(cfg.KeysURL); err != nil {
 			return nil, fmt.Errorf("the URL of the keys is %w", err)
 		}
 		if cfg.CAFile != "" && !strings.HasPrefix(cfg.KeysURL, "https:") {
@@ -75,12 +65,11 @@ func newIssuer(cfg Issuer) (*issuer, error) {
 	return i, nil
 }
 
-// keyUses are what the use of a key may be. Bundles of SPIFFE say which of their keys are for tokens.
-func (i *issuer) keyUses() []string {
-	if i.SPIFFE {
-		return []string{"sig", "jwt-svid"}
+// keysFrom says where the issuer's keys are.
+func (i Issuer) keysFrom() jwks.Issuer {
+	return jwks.Issuer{
+		Name: i.Name, File: i.KeysFile, URL: i.KeysURL, CAFile: i.CAFile, BearerFile: i.BearerFile, SPIFFE: i.SPIFFE,
 	}
-	return []string{"sig"}
 }
 
 // issuers are the issuers in force. They are never changed.

@@ -5,10 +5,9 @@ import (
 	"crypto/sha256"
 	"slices"
 	"time"
-)
 
-// askedKeysWait is how long a call waits for the keys that it asked for.
-const askedKeysWait = 5 * time.Second
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
+)
 
 // remembered is a token that was verified. It is never changed.
 type remembered struct {
@@ -50,8 +49,8 @@ func (r *remembered) holds(in *issuers, now time.Time) bool {
 	if in.of(r.choice) != r.issuer || r.validity.check(now) != "" {
 		return false
 	}
-	k, check := r.issuer.keys.current(now).find(r.keyID, r.algorithm)
-	return check == "" && k.thumbprint == r.thumbprint
+	k, err := r.issuer.keys.Current().Find(r.keyID, r.algorithm)
+	return err == nil && k.Thumbprint == r.thumbprint
 }
 
 func (t *Tokens) verify(ctx context.Context, in *issuers, token string, beforeWait func()) (*remembered, *InvalidError) {
@@ -78,25 +77,21 @@ func (t *Tokens) verify(ctx context.Context, in *issuers, token string, beforeWa
 	if check != "" {
 		return nil, refused(check)
 	}
-	return &remembered{caller, i, chosen, u.keyID, u.algorithm, k.thumbprint, v}, nil
+	return &remembered{caller, i, chosen, u.keyID, u.algorithm, k.Thumbprint, v}, nil
 }
 
 // key returns the key of a token, which it waits for if it may, or what does not hold.
-func (t *Tokens) key(ctx context.Context, i *issuer, u *unverified, beforeWait func()) (*key, string) {
+func (t *Tokens) key(ctx context.Context, i *issuer, u *unverified, beforeWait func()) (*jwks.Key, string) {
 	if !slices.Contains(i.algorithms, u.algorithm) {
 		return nil, checkAlgorithm
 	}
-	k, check := i.keys.current(t.now()).find(u.keyID, u.algorithm)
-	if check != checkUnknownKey && check != checkNoKeys {
-		return k, check
-	}
-	fetch, ok := i.keys.ask(t.now())
-	if !ok {
-		return nil, check
-	}
-	if beforeWait != nil {
-		beforeWait()
-	}
-	fetch.wait(ctx, askedKeysWait)
-	return i.keys.current(t.now()).find(u.keyID, u.algorithm)
+	find := func(s *jwks.Set) (*jwks.Key, error) { return s.Find(u.keyID, u.algorithm) }
+	k, err := i.keys.Await(ctx, find, beforeWait)
+	return k, keyChecks[err]
+}
+
+// keyChecks are the checks by why there is no key.
+var keyChecks = map[error]string{
+	jwks.ErrNone: checkNoKeys, jwks.ErrUnknown: checkUnknownKey, jwks.ErrUnnamed: checkKeyID,
+	jwks.ErrAmbiguous: checkAmbiguousKey, jwks.ErrAlgorithm: checkAlgorithm,
 }

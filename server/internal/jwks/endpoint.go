@@ -1,4 +1,4 @@
-package identity
+package jwks
 
 import (
 	"bytes"
@@ -18,15 +18,15 @@ import (
 // maxBearerBytes is the size of the largest file with a token for fetches.
 const maxBearerBytes = 64 << 10
 
-// keysEndpoint is where keys are fetched from.
-type keysEndpoint struct {
+// endpoint is where keys are fetched from.
+type endpoint struct {
 	url                string
 	caFile, bearerFile string
 	transport          http.RoundTripper // nil: a new one for each fetch
 }
 
-// checkKeysURL returns an error for what is no URL to fetch keys from.
-func checkKeysURL(s string) error {
+// CheckURL returns an error for what is no URL to fetch keys from.
+func CheckURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return errors.New("not an absolute URL without user and fragment")
@@ -43,7 +43,7 @@ func loopback(host string) bool {
 }
 
 // fetch returns what the endpoint answers. Its errors hold nothing of the answer and of the bearer.
-func (e *keysEndpoint) fetch(ctx context.Context) ([]byte, error) {
+func (e *endpoint) fetch(ctx context.Context) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
 	if err != nil {
 		return nil, errors.New("the URL cannot be used")
@@ -93,12 +93,12 @@ func (e *keysEndpoint) fetch(ctx context.Context) ([]byte, error) {
 
 // newTransport returns a transport for one fetch: at one in minutes a connection that is kept gains
 // nothing, and authorities that are replaced count at once.
-func (e *keysEndpoint) newTransport(scheme string) (*http.Transport, error) {
-	dialer := &net.Dialer{Timeout: keysTimeout}
+func (e *endpoint) newTransport(scheme string) (*http.Transport, error) {
+	dialer := &net.Dialer{Timeout: fetchTimeout}
 	t := &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    keysTimeout,
+		TLSHandshakeTimeout:    fetchTimeout,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -134,7 +134,7 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 // fetchFailure says what failed in words that quote no answer and no certificate.
 func fetchFailure(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer in %d s", keysTimeout/time.Second)
+		return fmt.Errorf("no answer in %d s", fetchTimeout/time.Second)
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return errors.New("its certificate is of an authority that is not trusted")

@@ -1,4 +1,4 @@
-package identity
+package jwks
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 
 // fileKeys are an issuer's keys from a file.
 type fileKeys struct {
-	issuer, path string
-	uses         []string
-	log          *slog.Logger
-	set          atomic.Pointer[keySet]
+	Issuer
+	use string
+	log *slog.Logger
+	set atomic.Pointer[Set]
 
 	mu      sync.Mutex
 	failure error
@@ -25,27 +25,27 @@ type fileKeys struct {
 var errNoUsableKey = fmt.Errorf("holds no key that can be used: RSA of %d to 4096 bits, P-256, P-384, P-521 or Ed25519, public, for signatures", minRSABits)
 
 // openFileKeys returns an error for a file without a usable key.
-func openFileKeys(issuer, path string, uses []string, log *slog.Logger) (*fileKeys, error) {
-	f := &fileKeys{issuer: issuer, path: path, uses: uses, log: log}
+func openFileKeys(issuer Issuer, use string, log *slog.Logger) (*fileKeys, error) {
+	f := &fileKeys{Issuer: issuer, use: use, log: log}
 	set, err := f.read()
 	if err != nil {
 		return nil, err
 	}
 	if len(set.all) == 0 {
-		return nil, fmt.Errorf("%s: %w", path, errNoUsableKey)
+		return nil, fmt.Errorf("%s: %w", issuer.File, errNoUsableKey)
 	}
 	f.set.Store(set)
 	return f, nil
 }
 
-func (f *fileKeys) read() (*keySet, error) {
-	data, err := readBounded(f.path, maxKeySetBytes)
+func (f *fileKeys) read() (*Set, error) {
+	data, err := readBounded(f.File, maxKeySetBytes)
 	if err != nil {
 		return nil, err
 	}
-	set, err := parseKeySet(data, f.uses)
+	set, err := parseKeySet(data, f.uses())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.path, err)
+		return nil, fmt.Errorf("%s: %w", f.File, err)
 	}
 	return set, nil
 }
@@ -57,22 +57,22 @@ func (f *fileKeys) reload(now time.Time) {
 	if err == nil {
 		f.set.Store(set)
 		if len(set.all) == 0 {
-			err = fmt.Errorf("%s: %w", f.path, errNoUsableKey)
+			err = fmt.Errorf("%s: %w", f.File, errNoUsableKey)
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case err == nil && f.failure != nil:
-		f.log.Info("the keys of a token issuer are read again", "issuer", f.issuer)
+		f.log.Info("the keys of an issuer are read again", "of", f.use, "issuer", f.Name)
 	case err != nil && (f.failure == nil || f.failure.Error() != err.Error()):
-		f.log.Error("the keys of a token issuer were not read", "issuer", f.issuer, "err", err)
+		f.log.Error("the keys of an issuer were not read", "of", f.use, "issuer", f.Name, "err", err)
 		f.since = now
 	}
 	f.failure = err
 }
 
-func (f *fileKeys) current(time.Time) *keySet { return f.set.Load() }
+func (f *fileKeys) current(time.Time) *Set { return f.set.Load() }
 
 func (f *fileKeys) ask(time.Time) (*awaited, bool) { return nil, false }
 
@@ -82,7 +82,7 @@ func (f *fileKeys) problem(time.Time) string {
 	if f.failure == nil {
 		return ""
 	}
-	return fmt.Sprintf("keys of issuer %s could not be read since %s: %v", f.issuer, f.since.UTC().Format(time.RFC3339), f.failure)
+	return fmt.Sprintf("keys of %s issuer %s could not be read since %s: %v", f.use, f.Name, f.since.UTC().Format(time.RFC3339), f.failure)
 }
 
 func (f *fileKeys) close() {}

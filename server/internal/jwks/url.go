@@ -1,4 +1,4 @@
-package identity
+package jwks
 
 import (
 	"context"
@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	keysInterval = 5 * time.Minute
-	keysRetry    = 10 * time.Second // after a failure
-	keysAsked    = 10 * time.Second // between fetches that unknown keys ask for
-	keysTimeout  = 10 * time.Second
-	keysLife     = time.Hour   // without a fetch that succeeds
-	keysLogged   = time.Minute // between log lines while fetches fail
+	fetchInterval = 5 * time.Minute
+	fetchRetry    = 10 * time.Second // after a failure
+	askInterval   = 10 * time.Second // between fetches that unknown keys ask for
+	fetchTimeout  = 10 * time.Second
+	keysLife      = time.Hour   // without a fetch that succeeds
+	logInterval   = time.Minute // between log lines while fetches fail
 
-	// keysWaiting is how many calls may wait for one fetch: a burst of callers with a new key, and no
+	// mostWaiting is how many calls may wait for one fetch: a burst of callers with a new key, and no
 	// more of a flood with unknown ones.
-	keysWaiting = 64
+	mostWaiting = 64
 )
 
 // urlKeys are an issuer's keys from a URL. One goroutine fetches them.
 type urlKeys struct {
-	issuer    string
-	source    keysEndpoint
-	uses      []string
+	Issuer
+	use       string
+	source    endpoint
 	log       *slog.Logger
 	now       func() time.Time
 	succeeded prometheus.Counter
@@ -50,7 +50,7 @@ type urlKeys struct {
 }
 
 type fetchedKeys struct {
-	*keySet
+	*Set
 	at time.Time // when the fetch began
 }
 
@@ -93,9 +93,9 @@ func (u *urlKeys) run(ctx context.Context) {
 		case <-timer.C:
 		case <-u.wake:
 		}
-		pause := keysInterval
+		pause := fetchInterval
 		if !u.fetch(ctx) {
-			pause = keysRetry
+			pause = fetchRetry
 		}
 		timer.Reset(pause)
 		if first {
@@ -118,12 +118,12 @@ func (u *urlKeys) fetch(ctx context.Context) bool {
 	u.mu.Unlock()
 
 	began := u.now()
-	timely, cancel := context.WithTimeout(ctx, keysTimeout)
+	timely, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	data, err := u.source.fetch(timely)
-	var set *keySet
+	var set *Set
 	if err == nil {
-		set, err = parseKeySet(data, u.uses)
+		set, err = parseKeySet(data, u.uses())
 	}
 	if err == nil {
 		u.set.Store(&fetchedKeys{set, began})
@@ -142,7 +142,7 @@ func (u *urlKeys) fetch(ctx context.Context) bool {
 	}
 	u.succeeded.Inc()
 	if u.failure != "" {
-		u.log.Info("the keys of a token issuer are fetched again", "issuer", u.issuer)
+		u.log.Info("the keys of an issuer are fetched again", "of", u.use, "issuer", u.Name)
 		u.failure = ""
 	}
 	return true
@@ -160,7 +160,7 @@ func (u *urlKeys) end() {
 }
 
 func newAwaited() *awaited {
-	return &awaited{done: make(chan struct{}), slots: make(chan struct{}, keysWaiting)}
+	return &awaited{done: make(chan struct{}), slots: make(chan struct{}, mostWaiting)}
 }
 
 // fail notes that a fetch failed. The mutex is held.
@@ -170,16 +170,16 @@ func (u *urlKeys) fail(reason string) {
 	if u.failure == "" {
 		u.since = now
 	}
-	if u.failure == "" || now.Sub(u.logged) >= keysLogged {
+	if u.failure == "" || now.Sub(u.logged) >= logInterval {
 		u.logged = now
-		u.log.Error("the keys of a token issuer could not be fetched", "issuer", u.issuer, "err", reason, "since", u.since)
+		u.log.Error("the keys of an issuer could not be fetched", "of", u.use, "issuer", u.Name, "err", reason, "since", u.since)
 	}
 	u.failure = reason
 }
 
-func (u *urlKeys) current(now time.Time) *keySet {
+func (u *urlKeys) current(now time.Time) *Set {
 	if f := u.set.Load(); f != nil && now.Sub(f.at) <= keysLife {
-		return f.keySet
+		return f.Set
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (u *urlKeys) ask(now time.Time) (*awaited, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.flight == nil {
-		if u.ended || !u.asked.IsZero() && now.Sub(u.asked) < keysAsked {
+		if u.ended || !u.asked.IsZero() && now.Sub(u.asked) < askInterval {
 			return nil, false
 		}
 		u.asked = now
@@ -211,7 +211,7 @@ func (u *urlKeys) problem(now time.Time) string {
 	defer u.mu.Unlock()
 	switch {
 	case u.failure == "" && set != nil && len(set.all) == 0:
-		return fmt.Sprintf("keys of issuer %s: %s %v", u.issuer, u.source.url, errNoUsableKey)
+		return fmt.Sprintf("keys of %s issuer %s: %s %v", u.use, u.Name, u.source.url, errNoUsableKey)
 	case u.failure == "":
 		return ""
 	}
@@ -219,8 +219,8 @@ func (u *urlKeys) problem(now time.Time) string {
 	if set == nil || now.Sub(set.at) > keysLife {
 		unused = "; its tokens are refused"
 	}
-	return fmt.Sprintf("keys of issuer %s could not be fetched since %s: %s%s",
-		u.issuer, u.since.UTC().Format(time.RFC3339), u.failure, unused)
+	return fmt.Sprintf("keys of %s issuer %s could not be fetched since %s: %s%s",
+		u.use, u.Name, u.since.UTC().Format(time.RFC3339), u.failure, unused)
 }
 
 // close ends the goroutine, and returns once it has ended.
