@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/promptassembly/promptassembly/server/internal/grants"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
 	"github.com/promptassembly/promptassembly/server/internal/policy"
 	"github.com/promptassembly/promptassembly/server/internal/rpc"
@@ -84,6 +85,7 @@ type Access struct {
 	reloads       *prometheus.CounterVec
 	certificates  *identity.Certificates // nil: plaintext
 	tokens        *identity.Tokens
+	grants        *grants.Grants
 	authenticator *identity.Authenticator
 	policy        atomic.Pointer[policy.Policy]
 	watching      io.Closer // the policy file
@@ -112,6 +114,7 @@ func OpenAccess(ctx context.Context, cfg AccessConfig) (*Access, error) {
 		a.tls.ShortestLife = defaultShortestLife
 	}
 	a.tokens = identity.NewTokens(identity.TokensConfig{Log: a.log, Metrics: cfg.Metrics})
+	a.grants = grants.New(grants.Config{Log: a.log, Metrics: cfg.Metrics})
 	a.authenticator = identity.NewAuthenticator(a.tokens)
 	a.measure(cfg.Metrics)
 	if err := a.open(ctx); err != nil {
@@ -178,6 +181,9 @@ func (a *Access) load(ctx context.Context, data []byte) error {
 	if err := a.tokens.Configure(ctx, p.Issuers()); err != nil {
 		return fmt.Errorf("%s: %w", a.path, err)
 	}
+	if err := a.grants.Configure(ctx, p.Grants()); err != nil {
+		return fmt.Errorf("%s: %w", a.path, err)
+	}
 	a.policy.Store(p)
 	a.authenticator.Configure(p.Proxies(), len(p.Issuers()) > 0)
 	return a.watchKeys()
@@ -192,19 +198,24 @@ func (a *Access) watchKeys() error {
 	if before != nil {
 		_ = before.Close() // without the lock, which its reload may take
 	}
-	files := a.tokens.Files()
+	files := append(a.tokens.Files(), a.grants.Keys().Files()...)
 	if len(files) == 0 {
 		return nil
 	}
-	keys, err := watch.Files(files, a.log, a.tokens.Reload)
+	keys, err := watch.Files(files, a.log, a.reloadKeys)
 	if err != nil {
 		return err
 	}
-	a.tokens.Reload() // what changed while nobody watched, or was not told yet
+	a.reloadKeys() // what changed while nobody watched, or was not told yet
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.keys = keys
 	return nil
+}
+
+func (a *Access) reloadKeys() {
+	a.tokens.Reload()
+	a.grants.Keys().Reload()
 }
 
 // reload puts the policy file into force if it changed and is right. One that was broken is tried again:
@@ -257,7 +268,7 @@ func (a *Access) Problems() []string {
 	}
 	a.mu.Unlock()
 	slices.Sort(problems)
-	return append(problems, a.tokens.Problems()...)
+	return append(append(problems, a.tokens.Problems()...), a.grants.Keys().Problems()...)
 }
 
 // Close ends the watching of files and the fetching of keys.
@@ -273,6 +284,7 @@ func (a *Access) Close() error {
 		_ = keys.Close()
 	}
 	a.tokens.Close()
+	a.grants.Keys().Close()
 	if a.certificates == nil {
 		return nil
 	}
@@ -300,5 +312,5 @@ func (a *Access) forCalls() *rpc.Access {
 	if a == nil {
 		return nil
 	}
-	return &rpc.Access{Authenticator: a.authenticator, Policy: a.policy.Load}
+	return &rpc.Access{Authenticator: a.authenticator, Policy: a.policy.Load, Grants: a.grants}
 }

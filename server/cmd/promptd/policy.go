@@ -20,14 +20,15 @@ space and the name:
   xfcc:spiffe://example.org/ns/prod/sa/harness
   jwt:spiffe://example.org/ns/prod/sa/harness      (a JWT-SVID)
   "jwt:https://idp.example.org harness"
-  "mtls:corp harness.example.org"                  (a DNS name or an e-mail address)`
+  "mtls:corp harness.example.org"                  (a DNS name or an e-mail address)
+  grant:https://harness.example.org                (who signed a grant)`
 
 func newPolicy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Look at a policy file: who may assert what",
-		Long: `Look at a policy file, which says who issues tokens, which proxies are believed,
-and which caller may assert what, for which scopes. 'promptd policy schema' prints
+		Long: `Look at a policy file, which says who issues tokens and grants, which proxies
+are believed, and which caller may assert what, for which scopes. 'promptd policy schema' prints
 its JSON Schema, which describes every key.`,
 	}
 	cmd.AddCommand(newPolicyCheck(), newPolicyTest(), newPolicyExplain(), newPolicySchema())

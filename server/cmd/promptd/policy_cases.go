@@ -16,8 +16,9 @@ func newPolicyTest() *cobra.Command {
 of a case, of which the first, the second and the last must be there:
   name         what it is about; each stands once
   identity     who calls, see below
-  claims       what the token says, such as {/tenant: acme}: those that the policy
-               lists for the issuer
+  relay        who carries a signed grant of identity, which is then grant:ISSUER
+  claims       what the token of who calls, or carries the grant, says, such as
+               {/tenant: acme}: those that the policy lists for the token's issuer
   call         select_memory or plan_prompt; by default select_memory if there is a
                scope and neither required nor blank
   scope        the scope that is asked for; without one, a prompt without memory
@@ -26,10 +27,10 @@ of a case, of which the first, the second and the last must be there:
                also 'unlimited'; what is not there takes the request's default
   required     kinds of the required segments that have text
   blank        kinds of the required segments that have none
-  expect       ok, or the reason of the refusal: SCOPE_NOT_PERMITTED,
-               AUTHORITY_NOT_PERMITTED, REQUIRED_NOT_PERMITTED,
-               POLICY_NOT_PERMITTED or MANDATORY_SEGMENT_MISSING; of several, the
-               first in this order
+  expect       ok, or the reason of the refusal: GRANT_INVALID (the relay may not
+               carry it), SCOPE_NOT_PERMITTED, AUTHORITY_NOT_PERMITTED,
+               REQUIRED_NOT_PERMITTED, POLICY_NOT_PERMITTED or
+               MANDATORY_SEGMENT_MISSING; of several, the first in this order
 
 ` + identityHelp + `
 

@@ -57,7 +57,7 @@ mandatory   none
 `, ""},
 		{"explain of nobody", []string{"explain", "--identity", "mtls:d n", example}, exitDone, "identity  mtls:d n\nentry     none: the file does not name this identity, so it may call ListTokenizers and nothing else\n", ""},
 		{"explain without an identity", []string{"explain", example}, exitUsage, "", "--identity is missing"},
-		{"explain of no identity", []string{"explain", example, "--identity", "harness"}, exitUsage, "", `--identity "harness": does not begin with mtls:, jwt: or xfcc:`},
+		{"explain of no identity", []string{"explain", example, "--identity", "harness"}, exitUsage, "", `--identity "harness": does not begin with mtls:, jwt:, xfcc: or grant:`},
 		{"explain of no claim", []string{"explain", example, "--identity", "mtls:d n", "--claim", "x"}, exitUsage, "", `--claim "x": must be POINTER=VALUE`},
 		{"explain of a claim that cannot be", []string{"explain", example, "--identity", "mtls:d n", "--claim", "/x=y"}, exitUsage, "", "a caller by mtls has no claims"},
 		{"explain of a wrong policy", []string{"explain", nothing, "--identity", "mtls:d n"}, exitFailure, nothing + ": is empty; must be a mapping of keys to values\n", ""},

@@ -10,14 +10,17 @@ import (
 )
 
 // Bytes decodes a part. It refuses padding, line breaks and spare bits.
-func Bytes(part string) ([]byte, bool) {
-	data, err := base64.RawURLEncoding.Strict().DecodeString(part)
-	return data, err == nil && base64.RawURLEncoding.EncodedLen(len(data)) == len(part)
+func Bytes(part []byte) ([]byte, bool) {
+	data := make([]byte, base64.RawURLEncoding.DecodedLen(len(part)))
+	n, err := strict.Decode(data, part)
+	return data[:n], err == nil && strict.EncodedLen(n) == len(part) // it passes over line breaks
 }
+
+var strict = base64.RawURLEncoding.Strict()
 
 // Object reads a part that is a JSON object. It refuses duplicate members and invalid UTF-8, and tells
 // upper case from lower.
-func Object(part string, into *map[string]any) bool {
+func Object(part []byte, into *map[string]any) bool {
 	data, ok := Bytes(part)
 	return ok && utf8.Valid(data) && json.Unmarshal(data, into) == nil && *into != nil
 }

@@ -12,6 +12,8 @@ const (
 	MTLS Source = "mtls" // the certificate of its connection
 	JWT  Source = "jwt"  // a bearer token
 	XFCC Source = "xfcc" // x-forwarded-client-cert, from a configured proxy
+	// Grant: nobody calls by it. It is whose word counts where a request carries a signed grant.
+	Grant Source = "grant"
 )
 
 // Identity says who calls. All three parts count.
@@ -36,6 +38,11 @@ type Caller struct {
 	// Claims are the claims of a token that its issuer's configuration lists, by their JSON pointer
 	// (RFC 6901). What the token does not hold, or not as a string of 1 to MaxClaimBytes, is not in it.
 	Claims map[string]string
+}
+
+// GrantIssuer returns who signs grants under that name.
+func GrantIssuer(name string) *Caller {
+	return &Caller{Identity: Identity{Source: Grant, Issuer: name, Name: name}}
 }
 
 // MaxClaimBytes is the length of the longest claim that is kept: a scope is no longer.

@@ -65,7 +65,7 @@ func TestKeysByURLWithAuthorityAndBearer(t *testing.T) {
 	})
 	bearer := written(t, "first\n")
 	issuer := byURL
-	issuer.KeysURL, issuer.CAFile, issuer.BearerFile = server.URL, authorityOf(t, server), bearer
+	issuer.Keys.URL, issuer.Keys.CAFile, issuer.Keys.BearerFile = server.URL, authorityOf(t, server), bearer
 	tokens := tokens(t, issuer)
 	accepted(t, tokens, token(t, claimsAt(today)))
 	if got := authorization.Load(); got != "Bearer first" {
@@ -90,7 +90,7 @@ func TestKeysByPlainURLOnLoopback(t *testing.T) {
 	defer server.Close()
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		issuer := byURL
-		issuer.KeysURL = strings.Replace(server.URL, "127.0.0.1", host, 1)
+		issuer.Keys.URL = strings.Replace(server.URL, "127.0.0.1", host, 1)
 		accepted(t, tokens(t, issuer), token(t, claimsAt(today)))
 	}
 }
@@ -135,26 +135,26 @@ func TestFetchesThatFail(t *testing.T) {
 		change func(*identity.Issuer)
 		want   string
 	}{
-		{"a redirect", func(i *identity.Issuer) { i.KeysURL += "/redirect" }, "redirects are not followed"},
-		{"status 403", func(i *identity.Issuer) { i.KeysURL += "/status" }, "status 403"},
-		{"status 201", func(i *identity.Issuer) { i.KeysURL += "/created" }, "status 201"},
-		{"more than 1 MiB", func(i *identity.Issuer) { i.KeysURL += "/large" }, "larger than 1048576 bytes"},
-		{"large headers", func(i *identity.Issuer) { i.KeysURL += "/headers" }, "not one of HTTP"},
-		{"no key set", func(i *identity.Issuer) { i.KeysURL += "/secret" }, "not a JSON Web Key Set"},
-		{"an early end", func(i *identity.Issuer) { i.KeysURL += "/early" }, "ends early"},
-		{"not HTTP", func(i *identity.Issuer) { i.KeysURL += "/nonsense" }, "not one of HTTP"},
-		{"another authority", func(i *identity.Issuer) { i.CAFile = anotherAuthority(t) }, "authority that is not trusted"},
-		{"another host", func(i *identity.Issuer) { i.KeysURL = strings.Replace(i.KeysURL, "127.0.0.1", "localhost", 1) }, "for another host"},
-		{"nobody there", func(i *identity.Issuer) { i.KeysURL = "https://127.0.0.1:1/" }, "dial tcp"},
-		{"no file of authorities", func(i *identity.Issuer) { i.CAFile += ".absent" }, ".absent"},
-		{"a file of other things", func(i *identity.Issuer) { i.CAFile = written(t, secret) }, "no certificate in PEM"},
-		{"no bearer file", func(i *identity.Issuer) { i.BearerFile = authority + ".gone" }, ".gone"},
-		{"an empty bearer file", func(i *identity.Issuer) { i.BearerFile = written(t, "\n") }, "empty"},
-		{"a bearer of two lines", func(i *identity.Issuer) { i.BearerFile = written(t, secret+"\n"+secret) }, "the bearer"},
+		{"a redirect", func(i *identity.Issuer) { i.Keys.URL += "/redirect" }, "redirects are not followed"},
+		{"status 403", func(i *identity.Issuer) { i.Keys.URL += "/status" }, "status 403"},
+		{"status 201", func(i *identity.Issuer) { i.Keys.URL += "/created" }, "status 201"},
+		{"more than 1 MiB", func(i *identity.Issuer) { i.Keys.URL += "/large" }, "larger than 1048576 bytes"},
+		{"large headers", func(i *identity.Issuer) { i.Keys.URL += "/headers" }, "not one of HTTP"},
+		{"no key set", func(i *identity.Issuer) { i.Keys.URL += "/secret" }, "not a JSON Web Key Set"},
+		{"an early end", func(i *identity.Issuer) { i.Keys.URL += "/early" }, "ends early"},
+		{"not HTTP", func(i *identity.Issuer) { i.Keys.URL += "/nonsense" }, "not one of HTTP"},
+		{"another authority", func(i *identity.Issuer) { i.Keys.CAFile = anotherAuthority(t) }, "authority that is not trusted"},
+		{"another host", func(i *identity.Issuer) { i.Keys.URL = strings.Replace(i.Keys.URL, "127.0.0.1", "localhost", 1) }, "for another host"},
+		{"nobody there", func(i *identity.Issuer) { i.Keys.URL = "https://127.0.0.1:1/" }, "dial tcp"},
+		{"no file of authorities", func(i *identity.Issuer) { i.Keys.CAFile += ".absent" }, ".absent"},
+		{"a file of other things", func(i *identity.Issuer) { i.Keys.CAFile = written(t, secret) }, "no certificate in PEM"},
+		{"no bearer file", func(i *identity.Issuer) { i.Keys.BearerFile = authority + ".gone" }, ".gone"},
+		{"an empty bearer file", func(i *identity.Issuer) { i.Keys.BearerFile = written(t, "\n") }, "empty"},
+		{"a bearer of two lines", func(i *identity.Issuer) { i.Keys.BearerFile = written(t, secret+"\n"+secret) }, "the bearer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			issuer := byURL
-			issuer.KeysURL, issuer.CAFile, issuer.BearerFile = server.URL, authority, written(t, secret)
+			issuer.Keys.URL, issuer.Keys.CAFile, issuer.Keys.BearerFile = server.URL, authority, written(t, secret)
 			c.change(&issuer)
 			var log bytes.Buffer
 			tokens := identity.NewTokens(identity.TokensConfig{Log: slog.New(slog.NewTextHandler(&log, nil))})

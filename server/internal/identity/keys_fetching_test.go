@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 )
 
 // endpoint answers fetches of keys, without a network.
@@ -51,7 +52,7 @@ func (e *endpoint) count() int {
 	return e.fetches
 }
 
-var byURL = identity.Issuer{Name: "https://a.example", KeysURL: "https://a.example/jwks.json", Audiences: []string{"prompt-assembly"}}
+var byURL = identity.Issuer{Name: "https://a.example", Keys: jwks.Location{URL: "https://a.example/jwks.json"}, Audiences: []string{"prompt-assembly"}}
 
 // fetching returns Tokens with keys from the endpoint. The clock is that of the bubble.
 func fetching(t *testing.T, e *endpoint, log io.Writer, metrics prometheus.Registerer) *identity.Tokens {

@@ -1,18 +1,15 @@
 package identity
 
+import "github.com/promptassembly/promptassembly/server/internal/jwks"
+
 // Issuer is who signs tokens that are believed.
 type Issuer struct {
 	// Name is the claim iss, or a trust domain where SPIFFE is set.
 	Name string
 	// SPIFFE: the tokens are JWT-SVIDs, and their subject is a SPIFFE ID of the trust domain Name.
 	SPIFFE bool
-	// KeysFile or KeysURL is where the JSON Web Key Set is; exactly one is set. A URL is https, or http
-	// on loopback.
-	KeysFile, KeysURL string
-	// CAFile holds the authorities, in PEM, that vouch for the host of KeysURL. Empty: the system's.
-	CAFile string
-	// BearerFile holds a token that is sent with each fetch of KeysURL. Empty: none.
-	BearerFile string
+	// Keys is where its JSON Web Key Set is.
+	Keys jwks.Location
 	// Audiences are the values of aud of which a token has one; at least one.
 	Audiences []string
 	// SeveralAudiences: aud may hold others beside it.

@@ -58,14 +58,14 @@ func parseToken(text string) (*unverified, *InvalidError) {
 		return nil, refused(checkMalformed)
 	}
 	var header, claims map[string]any
-	if _, ok := compact.Bytes(parts[2]); !ok || !compact.Object(parts[0], &header) {
+	if _, ok := compact.Bytes([]byte(parts[2])); !ok || !compact.Object([]byte(parts[0]), &header) {
 		return nil, refused(checkMalformed)
 	}
 	t := &unverified{compact: text}
 	if check := t.readHeader(header); check != "" {
 		return nil, refused(check)
 	}
-	if !compact.Object(parts[1], &claims) {
+	if !compact.Object([]byte(parts[1]), &claims) {
 		return nil, refused(checkMalformed)
 	}
 	t.claims = claims

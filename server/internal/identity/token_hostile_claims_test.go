@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 )
 
 func TestHostileClaims(t *testing.T) {
@@ -113,11 +114,11 @@ func TestSignatureBeforeClaims(t *testing.T) {
 func TestSPIFFESubjects(t *testing.T) {
 	org := identity.Issuer{
 		Name: "example.org", SPIFFE: true, Audiences: []string{"prompt-assembly"},
-		KeysFile: written(t, keySet(t, jwk(t, p256(), "s", object{"use": "jwt-svid"}), jwk(t, p384(), "x", object{"use": "x509-svid"}))),
+		Keys: jwks.Location{File: written(t, keySet(t, jwk(t, p256(), "s", object{"use": "jwt-svid"}), jwk(t, p384(), "x", object{"use": "x509-svid"})))},
 	}
 	org.Algorithms = []string{"ES256", "ES384"}
 	net := org
-	net.Name, net.KeysFile = "example.net", written(t, keySet(t, jwk(t, otherRSA(), "s", object{"use": "jwt-svid"})))
+	net.Name, net.Keys.File = "example.net", written(t, keySet(t, jwk(t, otherRSA(), "s", object{"use": "jwt-svid"})))
 	oidc := issuerA(t, jwk(t, rsaKey(), "k1", nil))
 	tokens := tokens(t, org, net, oidc)
 	svid := func(changed object) string {

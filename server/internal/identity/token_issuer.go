@@ -26,20 +26,11 @@ func newIssuer(cfg Issuer) (*issuer, error) {
 	switch {
 	case cfg.Name == "" || !clean(cfg.Name, MaxNameBytes):
 		return nil, fmt.Errorf("the name must be 1 to %d bytes without control characters", MaxNameBytes)
-	case (cfg.KeysFile == "") == (cfg.KeysURL == ""):
-		return nil, errors.New("keys must come from a file or from a URL, one of them")
-	case cfg.KeysURL == "" && (cfg.CAFile != "" || cfg.BearerFile != ""):
-		return nil, errors.New("a file of authorities and a bearer file are for keys from a URL")
 	case len(cfg.Audiences) == 0 || slices.Contains(cfg.Audiences, ""):
 		return nil, errors.New("there must be at least one audience, and none may be empty")
 	}
-	if cfg.KeysURL != "" {
-		if err := jwks.CheckURL(cfg.KeysURL); err != nil {
-			return nil, fmt.Errorf("the URL of the keys is %w", err)
-		}
-		if cfg.CAFile != "" && !strings.HasPrefix(cfg.KeysURL, "https:") {
-			return nil, errors.New("a file of authorities is for an https URL")
-		}
+	if err := cfg.Keys.Check(); err != nil {
+		return nil, err
 	}
 	if len(i.algorithms) == 0 {
 		i.algorithms = DefaultAlgorithms
@@ -63,13 +54,6 @@ func newIssuer(cfg Issuer) (*issuer, error) {
 		}
 	}
 	return i, nil
-}
-
-// keysFrom says where the issuer's keys are.
-func (i Issuer) keysFrom() jwks.Issuer {
-	return jwks.Issuer{
-		Name: i.Name, File: i.KeysFile, URL: i.KeysURL, CAFile: i.CAFile, BearerFile: i.BearerFile, SPIFFE: i.SPIFFE,
-	}
 }
 
 // issuers are the issuers in force. They are never changed.

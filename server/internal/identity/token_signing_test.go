@@ -25,6 +25,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 )
 
 // The keys that tests sign with, made once.
@@ -169,7 +170,7 @@ func write(tb testing.TB, path, content string) {
 // issuerA is an issuer with keys from a file.
 func issuerA(tb testing.TB, keys ...object) identity.Issuer {
 	tb.Helper()
-	return identity.Issuer{Name: "https://a.example", KeysFile: written(tb, keySet(tb, keys...)), Audiences: []string{"prompt-assembly"}}
+	return identity.Issuer{Name: "https://a.example", Keys: jwks.Location{File: written(tb, keySet(tb, keys...))}, Audiences: []string{"prompt-assembly"}}
 }
 
 // tokens returns Tokens at a fixed time.

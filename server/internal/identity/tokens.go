@@ -83,7 +83,7 @@ func (t *Tokens) Configure(ctx context.Context, configured []Issuer) error {
 			}
 		}
 		next = append(next, i)
-		from = append(from, cfg.keysFrom())
+		from = append(from, jwks.Issuer{Name: cfg.Name, Location: cfg.Keys, SPIFFE: cfg.SPIFFE})
 	}
 	sources, err := t.keys.Configure(ctx, from)
 	if err != nil {

@@ -13,19 +13,20 @@ import (
 	"time"
 
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 )
 
 func TestConfigureRefuses(t *testing.T) {
 	good := issuerA(t, jwk(t, rsaKey(), "k1", nil))
 	byURL := good
-	byURL.KeysFile, byURL.KeysURL = "", "https://a.example/jwks.json"
+	byURL.Keys.File, byURL.Keys.URL = "", "https://a.example/jwks.json"
 	change := func(i identity.Issuer, f func(*identity.Issuer)) []identity.Issuer {
 		f(&i)
 		return []identity.Issuer{i}
 	}
-	url := func(s string) []identity.Issuer { return change(byURL, func(i *identity.Issuer) { i.KeysURL = s }) }
+	url := func(s string) []identity.Issuer { return change(byURL, func(i *identity.Issuer) { i.Keys.URL = s }) }
 	file := func(content string) []identity.Issuer {
-		return change(good, func(i *identity.Issuer) { i.KeysFile = written(t, content) })
+		return change(good, func(i *identity.Issuer) { i.Keys.File = written(t, content) })
 	}
 	private := toJSON(t, object{"keys": []object{jwk(t, rsaKey(), "k1", object{"d": "AQ"})}})
 	inForce := tokens(t, good)
@@ -36,9 +37,9 @@ func TestConfigureRefuses(t *testing.T) {
 	}{
 		{"no name", change(good, func(i *identity.Issuer) { i.Name = "" }), "name"},
 		{"a name with a line break", change(good, func(i *identity.Issuer) { i.Name = "a\nb" }), "name"},
-		{"no keys", change(good, func(i *identity.Issuer) { i.KeysFile = "" }), "one of them"},
-		{"keys from both", change(good, func(i *identity.Issuer) { i.KeysURL = byURL.KeysURL }), "one of them"},
-		{"a bearer for a file", change(good, func(i *identity.Issuer) { i.BearerFile = "x" }), "bearer"},
+		{"no keys", change(good, func(i *identity.Issuer) { i.Keys.File = "" }), "one of them"},
+		{"keys from both", change(good, func(i *identity.Issuer) { i.Keys.URL = byURL.Keys.URL }), "one of them"},
+		{"a bearer for a file", change(good, func(i *identity.Issuer) { i.Keys.BearerFile = "x" }), "bearer"},
 		{"no audience", change(good, func(i *identity.Issuer) { i.Audiences = nil }), "audience"},
 		{"an empty audience", change(good, func(i *identity.Issuer) { i.Audiences = []string{""} }), "audience"},
 		{"HS256", change(good, func(i *identity.Issuer) { i.Algorithms = []string{"HS256"} }), "HS256"},
@@ -59,9 +60,9 @@ func TestConfigureRefuses(t *testing.T) {
 		{"file scheme", url("file:///etc/jwks.json"), "absolute"},
 		{"no scheme", url("a.example/jwks.json"), "absolute"},
 		{"a password", url("https://user:secret@a.example/"), "user"},
-		{"an authority for http", change(byURL, func(i *identity.Issuer) { i.KeysURL, i.CAFile = "http://127.0.0.1:1/", "ca.pem" }), "https"},
+		{"an authority for http", change(byURL, func(i *identity.Issuer) { i.Keys.URL, i.Keys.CAFile = "http://127.0.0.1:1/", "ca.pem" }), "https"},
 
-		{"no file", change(good, func(i *identity.Issuer) { i.KeysFile = filepath.Join(t.TempDir(), "absent") }), "absent"},
+		{"no file", change(good, func(i *identity.Issuer) { i.Keys.File = filepath.Join(t.TempDir(), "absent") }), "absent"},
 		{"an empty file", file(""), "not a JSON Web Key Set"},
 		{"no key set", file(`{"key":[]}`), "not a JSON Web Key Set"},
 		{"a key alone", file(toJSON(t, jwk(t, rsaKey(), "k1", nil))), "not a JSON Web Key Set"},
@@ -91,7 +92,7 @@ func TestReload(t *testing.T) {
 	if err := tokens.Configure(context.Background(), []identity.Issuer{issuer}); err != nil {
 		t.Fatal(err)
 	}
-	if got := tokens.Files(); !slices.Equal(got, []string{issuer.KeysFile}) {
+	if got := tokens.Files(); !slices.Equal(got, []string{issuer.Keys.File}) {
 		t.Errorf("the files are %q", got)
 	}
 	first := token(t, claimsAt(today))
@@ -100,7 +101,7 @@ func TestReload(t *testing.T) {
 	}
 	accepted(t, tokens, first)
 
-	write(t, issuer.KeysFile, "{")
+	write(t, issuer.Keys.File, "{")
 	for range 3 {
 		tokens.Reload()
 	}
@@ -112,13 +113,13 @@ func TestReload(t *testing.T) {
 	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
 		t.Errorf("%d lines for a broken file:\n%s", n, log.String())
 	}
-	if err := os.Remove(issuer.KeysFile); err != nil {
+	if err := os.Remove(issuer.Keys.File); err != nil {
 		t.Fatal(err)
 	}
 	tokens.Reload()
 	accepted(t, tokens, first)
 
-	write(t, issuer.KeysFile, keySet(t, jwk(t, rsaKey(), "k1", nil), jwk(t, otherRSA(), "k2", nil)))
+	write(t, issuer.Keys.File, keySet(t, jwk(t, rsaKey(), "k1", nil), jwk(t, otherRSA(), "k2", nil)))
 	tokens.Reload()
 	if problems := tokens.Problems(); problems != nil {
 		t.Errorf("problems with a whole file: %q", problems)
@@ -127,7 +128,7 @@ func TestReload(t *testing.T) {
 	accepted(t, tokens, byOther("k2"))
 
 	// A key that is gone takes the tokens with it that are remembered, also where another has its ID.
-	write(t, issuer.KeysFile, keySet(t, jwk(t, otherRSA(), "k1", nil)))
+	write(t, issuer.Keys.File, keySet(t, jwk(t, otherRSA(), "k1", nil)))
 	tokens.Reload()
 	if got := check(t, tokens, first); got != "signature" {
 		t.Errorf("the token of a key that was replaced: %q", got)
@@ -137,7 +138,7 @@ func TestReload(t *testing.T) {
 	}
 	accepted(t, tokens, byOther("k1"))
 
-	write(t, issuer.KeysFile, keySet(t))
+	write(t, issuer.Keys.File, keySet(t))
 	tokens.Reload()
 	if got := check(t, tokens, byOther("k1")); got != "unknown key" {
 		t.Errorf("a token when all keys are removed: %q", got)
@@ -199,7 +200,7 @@ func TestRememberedTokens(t *testing.T) {
 
 // An issuer that is added takes over the tokens that it is named in.
 func TestRememberedTokenOfAnotherIssuer(t *testing.T) {
-	domain := identity.Issuer{Name: "example.org", SPIFFE: true, Audiences: []string{"prompt-assembly"}, KeysFile: written(t, keySet(t, jwk(t, rsaKey(), "k1", nil)))}
+	domain := identity.Issuer{Name: "example.org", SPIFFE: true, Audiences: []string{"prompt-assembly"}, Keys: jwks.Location{File: written(t, keySet(t, jwk(t, rsaKey(), "k1", nil)))}}
 	tokens := tokens(t, domain)
 	svid := token(t, with(claimsAt(today), object{"sub": "spiffe://example.org/agent"}))
 	if c := accepted(t, tokens, svid); !c.SPIFFE {

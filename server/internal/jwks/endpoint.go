@@ -25,8 +25,8 @@ type endpoint struct {
 	transport          http.RoundTripper // nil: a new one for each fetch
 }
 
-// CheckURL returns an error for what is no URL to fetch keys from.
-func CheckURL(s string) error {
+// checkURL returns an error for what is no URL to fetch keys from.
+func checkURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return errors.New("not an absolute URL without user and fragment")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,14 +18,38 @@ import (
 type Issuer struct {
 	// Name is what problems and metrics call the issuer.
 	Name string
-	// File or URL is where the key set is; exactly one is set. A URL is one that CheckURL allows.
+	Location
+	// SPIFFE: the set is a bundle, which says which of its keys are for tokens.
+	SPIFFE bool
+}
+
+// Location is where a key set is.
+type Location struct {
+	// File or URL is where it is; exactly one is set. A URL is https, or http on loopback.
 	File, URL string
 	// CAFile holds the authorities, in PEM, that vouch for the host of URL. Empty: the system's.
 	CAFile string
 	// BearerFile holds a token that is sent with each fetch of URL. Empty: none.
 	BearerFile string
-	// SPIFFE: the set is a bundle, which says which of its keys are for tokens.
-	SPIFFE bool
+}
+
+// Check returns what is wrong, or nil. It looks at no file.
+func (l Location) Check() error {
+	switch {
+	case (l.File == "") == (l.URL == ""):
+		return errors.New("keys must come from a file or from a URL, one of them")
+	case l.URL == "" && (l.CAFile != "" || l.BearerFile != ""):
+		return errors.New("a file of authorities and a bearer file are for keys from a URL")
+	case l.URL == "":
+		return nil
+	}
+	if err := checkURL(l.URL); err != nil {
+		return fmt.Errorf("the URL of the keys is %w", err)
+	}
+	if l.CAFile != "" && !strings.HasPrefix(l.URL, "https:") {
+		return errors.New("a file of authorities is for an https URL")
+	}
+	return nil
 }
 
 // uses are what the use of a key may be.
@@ -79,7 +104,7 @@ func New(cfg Config) *Keys {
 // firstKeysWait is how long the first fetch of a new issuer's keys is waited for.
 const firstKeysWait = 10 * time.Second
 
-// Configure replaces the issuers, whose names differ, and returns the keys of each. An issuer that is
+// Configure replaces the issuers, whose names differ and whose locations are right, and returns the keys of each. An issuer that is
 // equal to one before keeps its keys. It waits up to 10 s, or until ctx is done, for the first keys of new
 // URLs; if they do not come, that is logged, and tried again every 10 s. An error, as for a file without
 // keys, leaves everything as it was.

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"encoding/hex"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
@@ -18,7 +19,8 @@ type Call struct {
 
 	queryID, scope string
 	identity       identity.Identity
-	unidentified   struct{ source, check string } // why there is none; empty: there was nothing to check
+	granted        struct{ issuer, digest string } // of the grant that is carried
+	unidentified   struct{ source, check string }  // why there is none; empty: there was nothing to check
 	memory         memoryCounts
 	segments       segmentCounts
 	budgets        []utilisation
@@ -66,7 +68,14 @@ func (c *Call) Identity(id identity.Identity) {
 	}
 }
 
-// Unidentified notes which identity did not hold, and which check failed: fixed words.
+// Granted notes the grant that is carried: whose it is, and the digest of what was signed.
+func (c *Call) Granted(issuer string, digest [32]byte) {
+	if c != nil {
+		c.granted.issuer, c.granted.digest = issuer, hex.EncodeToString(digest[:])
+	}
+}
+
+// Unidentified notes which identity, or grant, did not hold, and which check failed: fixed words.
 func (c *Call) Unidentified(source, check string) {
 	if c != nil {
 		c.unidentified.source, c.unidentified.check = source, check

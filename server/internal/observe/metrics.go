@@ -47,7 +47,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		refusals: counters("promptassembly_refusals_total",
 			"Calls refused, by the reason of their ErrorInfo.", "reason"),
 		identities: counters("promptassembly_identity_refusals_total",
-			"Calls refused for an identity that did not hold, by where it came from and the check that failed.", "source", "check"),
+			"Calls refused for an identity, or a grant, that did not hold, by where it came from and the check that failed.", "source", "check"),
 		utilisation: histograms("promptassembly_budget_utilisation_ratio",
 			"Used part of a budget that has a limit.", prometheus.LinearBuckets(0.1, 0.1, 10), "budget"),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{

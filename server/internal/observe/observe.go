@@ -186,6 +186,8 @@ func (o *Observer) log(ctx context.Context, call *Call, code codes.Code, reason 
 		{"identity_issuer", call.identity.Issuer},
 		{"refused_source", call.unidentified.source},
 		{"refused_check", call.unidentified.check},
+		{"grant_issuer", call.granted.issuer},
+		{"grant_digest", call.granted.digest},
 		{"query_id", call.queryID},
 		{"scope", o.scope(call.scope)},
 		{"trace_id", call.traceID},

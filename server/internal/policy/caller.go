@@ -11,12 +11,12 @@ import (
 const maxPatterns = 1000
 
 func (f *file) caller(element field, names map[string]int) {
-	values, ok := f.mapping(element, "name", "identities", "authorities", "required", "scopes", "bounds", "mandatory")
+	values, ok := f.mapping(element, "name", "identities", "authorities", "required", "scopes", "bounds", "mandatory", "may_relay")
 	if !ok {
 		return
 	}
 	f.required(element, values, "name", "identities")
-	e := &entry{line: element.Line, exact: make(map[string]int)}
+	e := &entry{line: element.Line, scopeRules: newScopeRules()}
 	e.name, ok = f.checked(values["name"], "text of 1 to 256 bytes without control characters", nameRule)
 	if line, twice := names[e.name]; ok && twice {
 		f.wrong(values["name"], "%q stands in line %d already; must stand once", e.name, line)
@@ -30,7 +30,8 @@ func (f *file) caller(element field, names map[string]int) {
 	f.demands(values["mandatory"], "by this entry", e, e.claims)
 
 	identities := f.identities(values["identities"])
-	f.scopes(values["scopes"], e, identities)
+	f.scopes(values["scopes"], e.scopeRules, e, identities, callerScope)
+	f.relays(values["may_relay"], e, identities)
 	for _, id := range identities {
 		id.rights = &Rights{entry: e, matched: id.matched}
 	}
@@ -76,7 +77,7 @@ func (f *file) identities(v field) []named {
 		if !ok || !f.required(element, values, "source") {
 			continue
 		}
-		s, ok := f.choice(values["source"], string(identity.MTLS), string(identity.JWT), string(identity.XFCC))
+		s, ok := f.choice(values["source"], string(identity.MTLS), string(identity.JWT), string(identity.XFCC), string(identity.Grant))
 		if !ok {
 			continue
 		}
@@ -87,6 +88,8 @@ func (f *file) identities(v field) []named {
 			id, ok = f.spiffe(values["spiffe"], source)
 		case "issuer":
 			id, ok = f.token(values)
+		case "grant":
+			id, ok = f.grantIdentity(values["issuer"])
 		case "trust_domain":
 			id, ok = f.certificate(values)
 		default:
@@ -99,13 +102,15 @@ func (f *file) identities(v field) []named {
 	return list
 }
 
-// forms are the ways to write an identity, by its first key.
-var forms = map[string][]string{"spiffe": {"spiffe"}, "issuer": {"issuer", "subject"}, "trust_domain": {"trust_domain", "name"}}
+// forms are the ways to write an identity: the keys of each.
+var forms = map[string][]string{
+	"spiffe": {"spiffe"}, "issuer": {"issuer", "subject"}, "trust_domain": {"trust_domain", "name"}, "grant": {"issuer"},
+}
 
-// form returns the first key of the form in which an identity is written, or "" after a fault.
+// form returns the name of the form in which an identity is written, or "" after a fault.
 func (f *file) form(element field, values map[string]field, source identity.Source) string {
 	allowed := map[identity.Source][]string{
-		identity.MTLS: {"spiffe", "trust_domain"}, identity.JWT: {"spiffe", "issuer"}, identity.XFCC: {"spiffe"},
+		identity.MTLS: {"spiffe", "trust_domain"}, identity.JWT: {"spiffe", "issuer"}, identity.XFCC: {"spiffe"}, identity.Grant: {"grant"},
 	}[source]
 	for _, first := range allowed {
 		keys := forms[first]

@@ -17,8 +17,10 @@ import (
 type Case struct {
 	Name string
 	// Line is where it stands in the file, from 1.
-	Line     int
-	Caller   *identity.Caller
+	Line   int
+	Caller *identity.Caller
+	// Relay is who carries a grant of Caller; nil: Caller calls.
+	Relay    *identity.Caller
 	Asserted Asserted
 	// Expect is why it must be refused; UNSPECIFIED: it must not.
 	Expect pb.ErrorReason
@@ -28,7 +30,13 @@ type Case struct {
 // if the request is permitted.
 func (c *Case) Run(p *Policy) (r *Rights, d *Denial, passed bool) {
 	r = p.Rights(c.Caller)
-	d = r.Judge(&c.Asserted)
+	if c.Relay == nil {
+		d = r.Judge(&c.Asserted)
+	} else if relay := p.Rights(c.Relay); relay.MayRelay(c.Caller.Issuer, &c.Asserted) {
+		d = r.Judge(&c.Asserted)
+	} else {
+		r, d = relay, &Denial{Reason: pb.ErrorReason_ERROR_REASON_GRANT_INVALID}
+	}
 	reason := pb.ErrorReason_ERROR_REASON_UNSPECIFIED
 	if d != nil {
 		reason = d.Reason
@@ -74,6 +82,7 @@ type table struct {
 
 var verdicts = []pb.ErrorReason{
 	pb.ErrorReason_ERROR_REASON_UNSPECIFIED,
+	pb.ErrorReason_ERROR_REASON_GRANT_INVALID,
 	pb.ErrorReason_ERROR_REASON_SCOPE_NOT_PERMITTED,
 	pb.ErrorReason_ERROR_REASON_AUTHORITY_NOT_PERMITTED,
 	pb.ErrorReason_ERROR_REASON_REQUIRED_NOT_PERMITTED,
@@ -88,12 +97,21 @@ const (
 
 func (t *table) row(element field) (Case, bool) {
 	c := Case{Line: element.Line}
-	values, ok := t.mapping(element, "name", "identity", "claims", "call", "scope", "authorities", "policy", "required", "blank", "expect")
+	values, ok := t.mapping(element, "name", "identity", "relay", "claims", "call", "scope", "authorities", "policy", "required", "blank", "expect")
 	if !ok || !t.required(element, values, "name", "identity", "expect") {
 		return c, false
 	}
 	c.Name, ok = t.checked(values["name"], "text of 1 to 256 bytes without control characters", nameRule)
-	t.caller(values["identity"], values["claims"], &c)
+	c.Caller = t.identity(values["identity"])
+	if values["relay"].Node != nil {
+		c.Relay = t.identity(values["relay"])
+		if c.Caller != nil && c.Caller.Source != identity.Grant {
+			t.wrong(values["relay"], "carries a grant, and %s signs none; its identity must be grant:ISSUER", FormatIdentity(c.Caller))
+		}
+		t.claims(values["claims"], c.Relay)
+	} else {
+		t.claims(values["claims"], c.Caller)
+	}
 
 	names := make([]string, len(verdicts))
 	for i, verdict := range verdicts {
@@ -120,17 +138,22 @@ func (t *table) row(element field) (Case, bool) {
 	return c, ok
 }
 
-func (t *table) caller(v, claims field, c *Case) {
-	text, ok := t.text(v, "an identity, SOURCE:SPIFFE-ID or SOURCE:ISSUER NAME")
+// identity returns nil after a fault.
+func (t *table) identity(v field) *identity.Caller {
+	text, ok := t.text(v, "an identity, SOURCE:SPIFFE-ID, SOURCE:ISSUER NAME or grant:ISSUER")
 	if !ok {
-		return
+		return nil
 	}
-	var err error
-	if c.Caller, err = ParseIdentity(text); err != nil {
+	c, err := ParseIdentity(text)
+	if err != nil {
 		t.wrong(v, "%v", err)
-		return
 	}
-	if claims.Node == nil {
+	return c
+}
+
+// claims gives a caller what its token says.
+func (t *table) claims(claims field, c *identity.Caller) {
+	if claims.Node == nil || c == nil {
 		return
 	}
 	if claims.Kind != yaml.MappingNode {
@@ -146,7 +169,7 @@ func (t *table) caller(v, claims field, c *Case) {
 	values, _ := t.mapping(claims, pointers...)
 	for _, pointer := range pointers {
 		if value, ok := t.text(values[pointer], "text"); ok {
-			if err := t.policy.Claim(c.Caller, pointer, value); err != nil {
+			if err := t.policy.Claim(c, pointer, value); err != nil {
 				t.wrong(values[pointer], "%v", err)
 			}
 		}

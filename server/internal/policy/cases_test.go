@@ -21,8 +21,8 @@ func TestExampleCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cases) != 17 {
-		t.Errorf("%d cases, want 17", len(cases))
+	if len(cases) != 24 {
+		t.Errorf("%d cases, want 24", len(cases))
 	}
 	for _, c := range cases {
 		if _, denial, passed := c.Run(p); !passed {
@@ -77,9 +77,11 @@ func TestCaseFaults(t *testing.T) {
 		{"no cases", "{}", []string{"1: cases is missing"}},
 		{"a case of nothing", "cases: [{}]", []string{"1: cases[0]: name is missing", "1: cases[0]: identity is missing", "1: cases[0]: expect is missing"}},
 		{"a name twice", "cases:\n- {name: n, identity: 'mtls:d n', expect: ok}\n- {name: n, identity: 'mtls:d n', expect: ok}", []string{`3: cases[1]: "n" stands in line 2 already; must stand once`}},
-		{"a key that is not known", "cases: [{name: n, identity: 'mtls:d n', expect: ok, kinds: []}]", []string{"1: cases[0].kinds: there is no such key; there are name, identity, claims, call, scope, authorities, policy, required, blank, expect"}},
-		{"an expectation", "cases: [{name: n, identity: 'mtls:d n', expect: denied}]", []string{`1: cases[0].expect: "denied" is not known; must be ok, SCOPE_NOT_PERMITTED, AUTHORITY_NOT_PERMITTED, REQUIRED_NOT_PERMITTED, POLICY_NOT_PERMITTED or MANDATORY_SEGMENT_MISSING`}},
-		{"an identity", "cases: [{name: n, identity: harness, expect: ok}]", []string{"1: cases[0].identity: does not begin with mtls:, jwt: or xfcc:, which is its source"}},
+		{"a key that is not known", "cases: [{name: n, identity: 'mtls:d n', expect: ok, kinds: []}]", []string{"1: cases[0].kinds: there is no such key; there are name, identity, relay, claims, call, scope, authorities, policy, required, blank, expect"}},
+		{"an expectation", "cases: [{name: n, identity: 'mtls:d n', expect: denied}]", []string{`1: cases[0].expect: "denied" is not known; must be ok, GRANT_INVALID, SCOPE_NOT_PERMITTED, AUTHORITY_NOT_PERMITTED, REQUIRED_NOT_PERMITTED, POLICY_NOT_PERMITTED or MANDATORY_SEGMENT_MISSING`}},
+		{"a relay of no grant", "cases: [{name: n, identity: 'mtls:d n', relay: 'mtls:d r', expect: ok}]", []string{"1: cases[0].relay: carries a grant, and mtls:d n signs none; its identity must be grant:ISSUER"}},
+		{"a relay", "cases: [{name: n, identity: 'grant:i', relay: r, expect: ok}]", []string{"1: cases[0].relay: does not begin with mtls:, jwt:, xfcc: or grant:, which is its source"}},
+		{"an identity", "cases: [{name: n, identity: harness, expect: ok}]", []string{"1: cases[0].identity: does not begin with mtls:, jwt:, xfcc: or grant:, which is its source"}},
 		{"authorities without memory", "cases: [{name: n, identity: 'mtls:d n', authorities: [current_turn], policy: {top_k: 1}, expect: ok}]", []string{
 			"1: cases[0].authorities: is for memory, and there is none without a scope",
 			"1: cases[0].policy: is for memory, and there is none without a scope",
@@ -119,6 +121,7 @@ func TestIdentities(t *testing.T) {
 		{"jwt:spiffe://example.org/a", identity.Caller{Identity: id(identity.JWT, "example.org", "spiffe://example.org/a"), SPIFFE: true}},
 		{"jwt:https://idp:8443/x system:serviceaccount:a:b", identity.Caller{Identity: id(identity.JWT, "https://idp:8443/x", "system:serviceaccount:a:b")}},
 		{"jwt:i spiffe://example.org/a", identity.Caller{Identity: id(identity.JWT, "i", "spiffe://example.org/a")}},
+		{"grant:https://coordinator.example.org", *identity.GrantIssuer("https://coordinator.example.org")},
 		{"mtls:corp a b", identity.Caller{Identity: id(identity.MTLS, "corp", "a b")}},
 	} {
 		c, err := policy.ParseIdentity(test.text)
@@ -134,8 +137,8 @@ func TestIdentities(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                  "does not begin with mtls:, jwt: or xfcc:, which is its source",
-		"spiffe://example.org/a":            "does not begin with mtls:, jwt: or xfcc:, which is its source",
+		"":                                  "does not begin with mtls:, jwt:, xfcc: or grant:, which is its source",
+		"spiffe://example.org/a":            "does not begin with mtls:, jwt:, xfcc: or grant:, which is its source",
 		"mtls:":                             "must be SOURCE:SPIFFE-ID or SOURCE:ISSUER NAME",
 		"mtls:spiffe://example.org":         "has no path",
 		"mtls:spiffe://example.org/*":       "path segment characters are limited",
@@ -143,6 +146,8 @@ func TestIdentities(t *testing.T) {
 		"jwt: a":                            "has an issuer that is empty",
 		"jwt:i ":                            "has a name that is empty",
 		"mtls:https://i a":                  "has an issuer that is not only the name of a trust domain",
+		"grant:":                            "has an issuer that is empty",
+		"grant:i s":                         "has an issuer that holds white space",
 		"xfcc:example.org a":                "names an issuer; xfcc names SPIFFE IDs alone",
 		"jwt:i " + strings.Repeat("x", 256): "has a name that is longer than 255 bytes",
 	} {
@@ -199,6 +204,25 @@ scope       "namespace/prod" is permitted by exact "namespace/{namespace}" (line
 may assert  authorities user_default; required segments none
 bounds      none
 mandatory   none
+`},
+		{"a relay", spiffe(identity.MTLS, "/ns/prod/sa/gateway"), "", `
+identity        mtls:spiffe://example.org/ns/prod/sa/gateway
+entry           gateway (line 61), by the pattern mtls:spiffe://example.org/ns/{namespace}/sa/gateway (line 63)
+without memory  authorities user_default; required segments none
+scopes          none
+may relay       grants of https://coordinator.example.org, without memory
+                and for exact "user:mei" (line 67)
+                and for prefix "user:{namespace}" and '-' (line 68), where {namespace} is "prod"
+bounds          none
+mandatory       none
+`},
+		{"a relay for a scope", spiffe(identity.MTLS, "/ns/prod/sa/gateway"), "user:mei", `
+identity   mtls:spiffe://example.org/ns/prod/sa/gateway
+entry      gateway (line 61), by the pattern mtls:spiffe://example.org/ns/{namespace}/sa/gateway (line 63)
+scope      "user:mei" is not permitted: no scope of the entry covers it
+may relay  grants of https://coordinator.example.org, by exact "user:mei" (line 67)
+bounds     none
+mandatory  none
 `},
 		{"nobody", spiffe(identity.MTLS, "/a"), "namespace/prod", `
 identity  mtls:spiffe://example.org/a

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -42,6 +44,18 @@ func (p *Policy) Explain(w io.Writer, c *identity.Caller, scope string) error {
 		row("scope", "%q is not permitted: no scope of the entry covers it", scope)
 		for i := range e.scopes {
 			row("", "not %s", e.scopes[i].describe(r))
+		}
+	}
+	for _, issuer := range slices.Sorted(maps.Keys(e.relays)) {
+		rules := e.relays[issuer]
+		switch i := rules.rule(scope, r); {
+		case scope == "":
+			row("may relay", "grants of %s, without memory", issuer)
+			for i := range rules.scopes {
+				row("", "and for %s", rules.scopes[i].describe(r))
+			}
+		case i >= 0:
+			row("may relay", "grants of %s, by %s", issuer, rules.scopes[i].describe(r))
 		}
 	}
 	row("bounds", "%s", e.bounds.text())

@@ -48,14 +48,14 @@ func proxy(lines ...string) string {
 
 // formFaults are those that the schema sees as well.
 var formFaults = []fault{
-	{"a list", "[]", []string{"1: is a list; must be a mapping, with version, issuers, proxies, callers"}},
+	{"a list", "[]", []string{"1: is a list; must be a mapping, with version, issuers, proxies, grants, callers"}},
 	{"nothing in it", "{}", []string{"1: version is missing", "1: callers is missing"}},
 	{"another version", "version: 2\ncallers: [{name: c, identities: [{source: mtls, trust_domain: d, name: n}]}]", []string{"1: version: is not known; must be 1"}},
 	{"no callers", "version: 1\ncallers: []", []string{"2: callers: is an empty list; must hold callers"}},
 	{"an empty section", "version: 1\ncallers:", []string{"2: callers: is empty; must be a list of callers"}},
 	{"unknown keys", "version: 1\nuser: x\ncallers: [{name: c, identities: [{source: mtls, trust_domain: d, name: n}], scope: x}]", []string{
-		"2: user: there is no such key; there are version, issuers, proxies, callers",
-		"3: callers[0].scope: there is no such key; there are name, identities, authorities, required, scopes, bounds, mandatory",
+		"2: user: there is no such key; there are version, issuers, proxies, grants, callers",
+		"3: callers[0].scope: there is no such key; there are name, identities, authorities, required, scopes, bounds, mandatory, may_relay",
 	}},
 
 	{"no issuer", issuer("{keys: {file: /k}, audiences: [a]}"), []string{"3: issuers[0]: must hold either issuer or spiffe_trust_domain"}},
@@ -96,7 +96,7 @@ var formFaults = []fault{
 	{"no identities", sources + "callers: [{name: c}]", []string{"6: callers[0]: identities is missing"}},
 	{"no identity", sources + "callers: [{name: c, identities: []}]", []string{"6: callers[0].identities: is an empty list; must hold identities"}},
 	{"a blank name", sources + "callers: [{name: ' ', identities: [{source: mtls, trust_domain: d, name: n}]}]", []string{"6: callers[0].name: is only white space; must be text of 1 to 256 bytes without control characters"}},
-	{"a source that is not known", identities("{source: ip, name: n}"), []string{`9: callers[0].identities[0].source: "ip" is not known; must be mtls, jwt or xfcc`}},
+	{"a source that is not known", identities("{source: ip, name: n}"), []string{`9: callers[0].identities[0].source: "ip" is not known; must be mtls, jwt, xfcc or grant`}},
 	{"no source", identities("{spiffe: 'spiffe://example.org/a'}"), []string{"9: callers[0].identities[0]: source is missing"}},
 	{"forms mixed", identities("{source: mtls, spiffe: 'spiffe://example.org/a', name: n}", "{source: mtls, issuer: i, subject: s}", "{source: xfcc, trust_domain: d, name: n}", "{source: jwt, issuer: i}"), []string{
 		"9: callers[0].identities[0]: an identity by mtls must hold source and spiffe, or source and trust_domain and name, and nothing else",
@@ -255,7 +255,7 @@ func faultsOf(err error) []string {
 }
 
 func TestFaults(t *testing.T) {
-	for _, tests := range [][]fault{formFaults, meaningFaults} {
+	for _, tests := range [][]fault{formFaults, meaningFaults, grantFormFaults, grantMeaningFaults} {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				p, err := policy.Parse([]byte(test.text))

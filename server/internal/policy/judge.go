@@ -142,6 +142,8 @@ func (d *Denial) String() string {
 	}
 	what := ""
 	switch d.Reason {
+	case pb.ErrorReason_ERROR_REASON_GRANT_INVALID:
+		what = "who carries it may not"
 	case pb.ErrorReason_ERROR_REASON_SCOPE_NOT_PERMITTED:
 		if what = "any request"; d.Path != "" {
 			what = fmt.Sprintf("scope %q", d.Scope)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 )
 
 // Parse reads a policy file: one YAML document of at most 1 MiB, without anchors, aliases, merge
@@ -16,12 +17,13 @@ func Parse(data []byte) (*Policy, error) {
 		claims:      make(map[string][]string),
 		domains:     make(map[string][]string),
 		proxied:     make(map[string]bool),
+		granting:    make(map[string]*granting),
 	}
 	root := f.document(data)
 	if root.Node == nil {
 		return nil, f.err()
 	}
-	values, ok := f.mapping(root, "version", "issuers", "proxies", "callers")
+	values, ok := f.mapping(root, "version", "issuers", "proxies", "grants", "callers")
 	if !ok {
 		return nil, f.err()
 	}
@@ -35,10 +37,14 @@ func Parse(data []byte) (*Policy, error) {
 	for _, element := range f.list(values["proxies"], 0, "proxies") {
 		f.proxy(element, peers)
 	}
+	for _, element := range f.list(values["grants"], 0, "issuers of grants") {
+		f.grant(element)
+	}
 	names := make(map[string]int)
 	for _, element := range f.list(values["callers"], 1, "callers") {
 		f.caller(element, names)
 	}
+	f.useless()
 	if err := f.err(); err != nil {
 		return nil, err
 	}
@@ -51,9 +57,10 @@ type file struct {
 	reader
 	Policy
 	issuerLines map[string]int
-	claims      map[string][]string // of an issuer
-	domains     map[string][]string // trust domains by what names callers in them: jwt or xfcc
-	proxied     map[string]bool     // the SPIFFE IDs of proxies
+	claims      map[string][]string  // of an issuer
+	domains     map[string][]string  // trust domains by what names callers in them: jwt or xfcc
+	proxied     map[string]bool      // the SPIFFE IDs of proxies
+	granting    map[string]*granting // by the issuer
 	patternsN   int
 }
 
@@ -83,7 +90,7 @@ func (f *file) issuer(element field) {
 	if line, twice := f.issuerLines[i.Name]; ok && twice {
 		f.wrong(element, "%q stands in line %d already; must stand once", i.Name, line)
 	}
-	f.keys(values["keys"], &i)
+	i.Keys = f.keys(values["keys"])
 	i.Audiences = f.texts(values["audiences"], 1, "audiences of 1 to 2048 bytes", plainText(identity.MaxNameBytes))
 	i.SeveralAudiences = f.boolean(values["several_audiences"])
 	f.distinct(f.list(values["algorithms"], 1, "algorithms"), func(e field) (string, bool) {
@@ -102,30 +109,31 @@ func (f *file) issuer(element field) {
 	f.issuers = append(f.issuers, i)
 }
 
-func (f *file) keys(v field, i *identity.Issuer) {
+func (f *file) keys(v field) (l jwks.Location) {
 	if v.Node == nil {
-		return
+		return l
 	}
 	values, ok := f.mapping(v, "file", "url", "ca_file", "bearer_file")
 	if !ok {
-		return
+		return l
 	}
 	if (values["file"].Node == nil) == (values["url"].Node == nil) {
 		f.wrong(v, "must hold either file or url")
 	}
 	const mustFile = "an absolute path of a file"
-	i.KeysFile, _ = f.checked(values["file"], mustFile, fileRule)
-	i.KeysURL, _ = f.checked(values["url"], mustURL, urlRule)
-	i.CAFile, _ = f.checked(values["ca_file"], mustFile, fileRule)
-	i.BearerFile, _ = f.checked(values["bearer_file"], mustFile, fileRule)
+	l.File, _ = f.checked(values["file"], mustFile, fileRule)
+	l.URL, _ = f.checked(values["url"], mustURL, urlRule)
+	l.CAFile, _ = f.checked(values["ca_file"], mustFile, fileRule)
+	l.BearerFile, _ = f.checked(values["bearer_file"], mustFile, fileRule)
 	for _, key := range []string{"ca_file", "bearer_file"} {
 		if values[key].Node != nil && values["url"].Node == nil {
 			f.wrong(values[key], "is for a url alone")
 		}
 	}
-	if values["ca_file"].Node != nil && isHTTP(i.KeysURL) {
+	if values["ca_file"].Node != nil && isHTTP(l.URL) {
 		f.wrong(values["ca_file"], "is for a url of https alone")
 	}
+	return l
 }
 
 func (f *file) proxy(element field, peers map[string]int) {

@@ -1,9 +1,10 @@
-// Package policy is the file that says whose word counts: who issues tokens, which proxies are
-// believed, and which caller may assert what, for which scopes. What the file does not give is not
+// Package policy is the file that says whose word counts: who issues tokens and grants, which proxies
+// are believed, and which caller may assert what, for which scopes. What the file does not give is not
 // permitted.
 package policy
 
 import (
+	"github.com/promptassembly/promptassembly/server/internal/grants"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
 )
 
@@ -11,6 +12,7 @@ import (
 type Policy struct {
 	issuers []identity.Issuer
 	proxies []identity.Proxy
+	grants  []grants.Issuer
 	entries []*entry
 	exact   map[subject]*matched
 	// patterns are in the file's order.
@@ -34,6 +36,9 @@ func (p *Policy) Issuers() []identity.Issuer { return p.issuers }
 
 // Proxies returns who is believed in whom it calls for. It may not be changed.
 func (p *Policy) Proxies() []identity.Proxy { return p.proxies }
+
+// Grants returns who signs grants that are believed. It may not be changed.
+func (p *Policy) Grants() []grants.Issuer { return p.grants }
 
 // Callers returns the number of entries.
 func (p *Policy) Callers() int { return len(p.entries) }

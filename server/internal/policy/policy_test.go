@@ -8,6 +8,7 @@ import (
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/jwks"
 	"github.com/promptassembly/promptassembly/server/internal/policy"
 )
 
@@ -75,10 +76,10 @@ callers:
 `)
 	if diff := cmp.Diff([]identity.Issuer{
 		{
-			Name: idp, KeysURL: "http://127.0.0.1:8080/jwks", BearerFile: "/var/run/token", Audiences: []string{"a", "b"},
+			Name: idp, Keys: jwks.Location{URL: "http://127.0.0.1:8080/jwks", BearerFile: "/var/run/token"}, Audiences: []string{"a", "b"},
 			SeveralAudiences: true, Algorithms: []string{"RS256", "EdDSA"}, Claims: []string{"/tenant", "/kubernetes.io/namespace"},
 		},
-		{Name: "example.org", SPIFFE: true, KeysFile: "/etc/bundle.jwks", Audiences: []string{"a"}},
+		{Name: "example.org", SPIFFE: true, Keys: jwks.Location{File: "/etc/bundle.jwks"}, Audiences: []string{"a"}},
 	}, p.Issuers()); diff != "" {
 		t.Error(diff)
 	}

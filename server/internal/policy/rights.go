@@ -38,33 +38,11 @@ type entry struct {
 	claims    Claims
 	bounds    Bounds
 	mandatory []pb.SegmentKind
-	scopes    []scopeRule
-	// exact has the index in scopes of the rules for one scope without placeholders, by the scope;
-	// others has those of all other rules, in order.
-	exact  map[string]int
-	others []int
+	*scopeRules
+	// relays are the scopes for which grants may be carried, by the issuer.
+	relays map[string]*scopeRules
 	// binds: a scope has a placeholder, so that rights depend on more of a caller than its entry.
 	binds bool
-}
-
-// rule returns the index of the first rule that covers a scope, or -1.
-func (e *entry) rule(scope string, r *Rights) int {
-	first, ok := e.exact[scope]
-	if !ok {
-		first = len(e.scopes)
-	}
-	for _, i := range e.others {
-		if i > first {
-			break
-		}
-		if e.scopes[i].covers(scope, r) {
-			return i
-		}
-	}
-	if !ok {
-		return -1
-	}
-	return first
 }
 
 // Rights is what a caller may do. Nothing of it may be changed; it is safe for concurrent use.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestSchemaAndParseAgree(t *testing.T) {
 		}
 		return schema.Validate(document)
 	}
-	for _, test := range formFaults {
+	for _, test := range append(slices.Clone(formFaults), grantFormFaults...) {
 		t.Run(test.name, func(t *testing.T) {
 			if valid(test.text) == nil {
 				t.Error("the schema finds nothing wrong")
@@ -56,6 +57,7 @@ func TestSchemaAndParseAgree(t *testing.T) {
 	for name, text := range map[string]string{
 		"example":         string(file),
 		"every key":       everyKey,
+		"grants":          granted("[{issuer: i, scopes: [{any: true}]}, {issuer: j, scopes: []}]"),
 		"identities":      identities("{source: mtls, spiffe: 'spiffe://example.org/{a_1}/*/b.c-d'}", "{source: mtls, trust_domain: d, name: 'a b'}", "{source: jwt, issuer: 'https://idp.example.org', subject: 'system:serviceaccount:a:b'}"),
 		"scopes":          scopes("{exact: 'a{{b}}'}", "{exact: ü}", "{exact: 'a b'}", "{prefix: '{ns}', separator: '|'}", "{exact: '{{{ns}}}/{sa}', separator: /}"),
 		"any scope":       scopes("{exact: a}", "{any: true, authorities: [current_turn], required: []}"),
@@ -98,6 +100,10 @@ callers:
       - {prefix: p, separator: /, authorities: [current_turn]}
     bounds: {min_score: 0.5, top_k: 1, max_chars: 1, max_tokens: 1}
     mandatory: [custom]
+    may_relay: [{issuer: i, scopes: [{prefix: p, separator: /}]}]
+  - {name: d, identities: [{source: grant, issuer: i}]}
+grants:
+  - {issuer: i, keys: {url: https://i/jwks, ca_file: /c, bearer_file: /b}, audiences: [a]}
 `
 
 // Every key says what it is and what it is by default, unless it must be there.
@@ -137,8 +143,8 @@ func TestSchemaDescribesEveryKey(t *testing.T) {
 		}
 	}
 	walk("", document)
-	if keys != 43 {
-		t.Errorf("%d keys, want 43", keys)
+	if keys != 50 {
+		t.Errorf("%d keys, want 50", keys)
 	}
 	for _, algorithm := range identity.Algorithms {
 		if !strings.Contains(policy.Schema, `"`+algorithm+`"`) {

@@ -1,11 +1,51 @@
 package policy
 
+import "slices"
+
 const mustSeparator = "one character of ASCII punctuation other than a brace, such as /"
 
-func (f *file) scopes(v field, e *entry, identities []named) {
+// scopeRules are rules of which the first that covers a scope decides.
+type scopeRules struct {
+	scopes []scopeRule
+	// exact has the index in scopes of the rules for one scope without placeholders, by the scope;
+	// others has those of all other rules, in order.
+	exact  map[string]int
+	others []int
+}
+
+func newScopeRules() *scopeRules { return &scopeRules{exact: make(map[string]int)} }
+
+// rule returns the index of the first rule that covers a scope, or -1.
+func (s *scopeRules) rule(scope string, r *Rights) int {
+	first, ok := s.exact[scope]
+	if !ok {
+		first = len(s.scopes)
+	}
+	for _, i := range s.others {
+		if i > first {
+			break
+		}
+		if s.scopes[i].covers(scope, r) {
+			return i
+		}
+	}
+	if !ok {
+		return -1
+	}
+	return first
+}
+
+// The keys of a scope: which are covered, and what may be asserted for them where that is asked for.
+var (
+	relayScope  = []string{"any", "exact", "prefix", "separator"}
+	callerScope = append(slices.Clone(relayScope), "authorities", "required")
+)
+
+// scopes reads rules of an entry, with these keys.
+func (f *file) scopes(v field, to *scopeRules, e *entry, identities []named, keys []string) {
 	covered := coverage{exact: make(map[coverKey]int), prefixes: make(map[coverKey]int)}
 	for _, element := range f.list(v, 0, "scopes") {
-		rule, at, ok := f.scope(element, e)
+		rule, at, ok := f.scope(element, e, keys)
 		if !ok {
 			continue
 		}
@@ -15,8 +55,8 @@ func (f *file) scopes(v field, e *entry, identities []named) {
 		}
 		if rule.any {
 			covered.any = rule.line
-			e.others = append(e.others, len(e.scopes))
-			e.scopes = append(e.scopes, rule)
+			to.others = append(to.others, len(to.scopes))
+			to.scopes = append(to.scopes, rule)
 			continue
 		}
 		for _, p := range rule.parts {
@@ -29,18 +69,18 @@ func (f *file) scopes(v field, e *entry, identities []named) {
 			f.wrong(at, "decides nothing: the scope in line %d covers all of it", line)
 			continue
 		}
-		if i := len(e.scopes); rule.prefix || rule.templated() {
-			e.others = append(e.others, i)
+		if i := len(to.scopes); rule.prefix || rule.templated() {
+			to.others = append(to.others, i)
 		} else {
-			e.exact[rule.parts[0].text] = i
+			to.exact[rule.parts[0].text] = i
 		}
-		e.scopes = append(e.scopes, rule)
+		to.scopes = append(to.scopes, rule)
 	}
 }
 
 // scope reads a rule. It also returns the text that says what is covered.
-func (f *file) scope(element field, e *entry) (rule scopeRule, text field, ok bool) {
-	values, ok := f.mapping(element, "any", "exact", "prefix", "separator", "authorities", "required")
+func (f *file) scope(element field, e *entry, keys []string) (rule scopeRule, text field, ok bool) {
+	values, ok := f.mapping(element, keys...)
 	if !ok {
 		return rule, text, false
 	}

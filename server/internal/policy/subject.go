@@ -14,12 +14,18 @@ import (
 
 // ParseIdentity reads an identity as a person writes it: SOURCE:SPIFFE-ID, or SOURCE:ISSUER NAME with
 // one space, where a source is mtls, jwt or xfcc, and an issuer that of a token or, with mtls, a trust
-// domain.
+// domain; or grant:ISSUER, who signs grants.
 func ParseIdentity(s string) (*identity.Caller, error) {
 	source, rest, ok := strings.Cut(s, ":")
 	c := &identity.Caller{Identity: identity.Identity{Source: identity.Source(source)}}
-	if !ok || !slices.Contains([]identity.Source{identity.MTLS, identity.JWT, identity.XFCC}, c.Source) {
-		return nil, errors.New("does not begin with mtls:, jwt: or xfcc:, which is its source")
+	if !ok || !slices.Contains([]identity.Source{identity.MTLS, identity.JWT, identity.XFCC, identity.Grant}, c.Source) {
+		return nil, errors.New("does not begin with mtls:, jwt:, xfcc: or grant:, which is its source")
+	}
+	if c.Source == identity.Grant {
+		if problem := issuerRule(rest); problem != "" {
+			return nil, errors.New("has an issuer that " + problem)
+		}
+		return identity.GrantIssuer(rest), nil
 	}
 	issuer, name, two := strings.Cut(rest, " ")
 	if !two {
@@ -48,7 +54,7 @@ func ParseIdentity(s string) (*identity.Caller, error) {
 
 // FormatIdentity writes a caller as ParseIdentity reads it.
 func FormatIdentity(c *identity.Caller) string {
-	if c.SPIFFE {
+	if c.SPIFFE || c.Source == identity.Grant {
 		return string(c.Source) + ":" + c.Name
 	}
 	return string(c.Source) + ":" + c.Issuer + " " + c.Name

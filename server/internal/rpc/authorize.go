@@ -17,22 +17,33 @@ func (s *Service) authorize(ctx context.Context, req any, _ *grpc.UnaryServerInf
 	if s.access == nil {
 		return handler(ctx, req)
 	}
-	asserted := new(policy.Asserted)
-	switch req := req.(type) {
+	switch req.(type) {
 	case *pb.ListTokenizersRequest, *healthpb.HealthCheckRequest, *healthpb.HealthListRequest:
 		return handler(ctx, req)
+	}
+	asserted := assertedBy(req)
+	if asserted == nil {
+		return nil, errInternal
+	}
+	who := asserting(ctx)
+	if denial := s.access.Policy().Rights(who).Judge(asserted); denial != nil {
+		return nil, denied(who, denial)
+	}
+	return handler(ctx, req)
+}
+
+// assertedBy returns what a request asserts; nil if it is not known here.
+func assertedBy(req any) *policy.Asserted {
+	asserted := new(policy.Asserted)
+	switch req := req.(type) {
 	case *pb.SelectMemoryRequest:
 		assertMemory(asserted, req)
 	case *pb.PlanPromptRequest:
 		assertPrompt(asserted, req)
 	default:
-		return nil, errInternal
+		return nil
 	}
-	caller := identified(ctx)
-	if denial := s.access.Policy().Rights(caller).Judge(asserted); denial != nil {
-		return nil, denied(caller, denial)
-	}
-	return handler(ctx, req)
+	return asserted
 }
 
 // assertMemory adds what the request for a selection asserts.

@@ -34,6 +34,7 @@ var roles = map[protoreflect.FullName]role{
 	"promptassembly.v1.SelectMemoryRequest.candidates":             inside,
 	"promptassembly.v1.SelectMemoryRequest.policy":                 inside,
 	"promptassembly.v1.SelectMemoryRequest.tokenizer":              neutral,
+	"promptassembly.v1.SelectMemoryRequest.grant":                  claim,
 
 	"promptassembly.v1.RecallResult.query":             inside,
 	"promptassembly.v1.RecallResult.hits":              inside,
@@ -87,6 +88,7 @@ var roles = map[protoreflect.FullName]role{
 	"promptassembly.v1.PlanPromptRequest.max_chars":  neutral,
 	"promptassembly.v1.PlanPromptRequest.max_tokens": neutral,
 	"promptassembly.v1.PlanPromptRequest.tokenizer":  neutral,
+	"promptassembly.v1.PlanPromptRequest.grant":      claim,
 
 	"promptassembly.v1.PromptSegment.name":            data,
 	"promptassembly.v1.PromptSegment.kind":            claim, // some are required by default, some are demanded

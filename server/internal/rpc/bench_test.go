@@ -51,7 +51,7 @@ func BenchmarkCall(b *testing.B) {
 		{"count", func() { count(data, req) }},
 		{"decode", func() { _ = unmarshal(data, new(pb.SelectMemoryRequest), &elements{candidates: n}) }},
 		{"decode-library", func() { _ = proto.Unmarshal(data, new(pb.SelectMemoryRequest)) }},
-		{"validate", func() { validate(req) }},
+		{"validate", func() { validate(nil, req) }},
 		{"convert", func() { toMemoryRequest(req, tokens.Estimate{}) }},
 		{"select", func() { _, _ = memory.Select(b.Context(), in) }},
 		{"convert-back", func() { fromMemoryPlan(&in, plan) }},

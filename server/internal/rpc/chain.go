@@ -16,13 +16,14 @@ import (
 //     which may hold memory text.
 //  2. validation of unary requests, so that nobody sees one that breaks a rule; of streams, who calls,
 //     and bounds on how their messages arrive.
-//  3. authorization: whether the caller may assert what the request claims.
+//  3. the grant, if the request carries one: what it grants is the request from here on.
+//  4. authorization: whether the caller, or the grant's issuer, may assert what the request claims.
 //
 // Who calls, room, size, the number of elements and decoding come before any interceptor of a unary
 // method, in the wrapper of each (see wrap), which recovers, too.
 func (s *Service) chain() ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
 	recovered := recovery.WithRecoveryHandler(func(any) error { return panicked(s.log) })
-	return []grpc.UnaryServerInterceptor{recovery.UnaryServerInterceptor(recovered), validateUnary, s.authorize},
+	return []grpc.UnaryServerInterceptor{recovery.UnaryServerInterceptor(recovered), validateUnary, s.openGrant, s.authorize},
 		[]grpc.StreamServerInterceptor{recovery.StreamServerInterceptor(recovered), s.guardStream}
 }
 
@@ -34,7 +35,7 @@ func panicked(log *slog.Logger) error {
 
 func validateUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if m, ok := req.(proto.Message); ok {
-		if f := validate(m); f.count > 0 {
+		if f := validate(nil, m); f.count > 0 {
 			return nil, invalidRequest(f)
 		}
 	}

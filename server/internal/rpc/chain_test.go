@@ -37,8 +37,8 @@ func (panicking) Count([]byte) int { panic(canary) }
 func TestOrderOfTheChain(t *testing.T) {
 	var log logged
 	unary, stream := New(Config{Log: log.logger(), Access: new(Access)}).chain()
-	if len(unary) != 3 || len(stream) != 2 {
-		t.Fatalf("%d unary and %d stream interceptors, want 3 and 2", len(unary), len(stream))
+	if len(unary) != 4 || len(stream) != 2 {
+		t.Fatalf("%d unary and %d stream interceptors, want 4 and 2", len(unary), len(stream))
 	}
 	recovers, validates := unary[0], unary[1]
 
@@ -53,7 +53,14 @@ func TestOrderOfTheChain(t *testing.T) {
 		t.Errorf("an invalid request is answered with %v", err)
 	}
 
-	_, err = unary[2](t.Context(), new(pb.Budget), info,
+	trusting, _ := New(Config{Log: log.logger()}).chain()
+	_, err = trusting[2](t.Context(), &pb.SelectMemoryRequest{Grant: []byte("g")}, info,
+		func(context.Context, any) (any, error) { panic("a handler saw a grant") })
+	if status.Code(err) != codes.PermissionDenied {
+		t.Errorf("a grant where nobody's keys are known is answered with %v", err)
+	}
+
+	_, err = unary[3](t.Context(), new(pb.Budget), info,
 		func(context.Context, any) (any, error) { panic("a handler saw a request that nobody has authorized") })
 	if status.Code(err) != codes.Internal {
 		t.Errorf("a request that authorization does not know is answered with %v", err)

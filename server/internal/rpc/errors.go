@@ -19,7 +19,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/grant"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
+	"github.com/promptassembly/promptassembly/server/internal/observe"
 	"github.com/promptassembly/promptassembly/server/internal/policy"
 	"github.com/promptassembly/promptassembly/server/prompt"
 )
@@ -86,6 +88,10 @@ var (
 		pb.ErrorReason_ERROR_REASON_MANDATORY_SEGMENT_MISSING, codes.FailedPrecondition,
 		"a segment that the caller's prompts must hold is missing or blank",
 	}
+	refusedGrant = refusal{
+		pb.ErrorReason_ERROR_REASON_GRANT_INVALID, codes.PermissionDenied,
+		"the signed grant does not hold for this request",
+	}
 	refusedOverloaded = refusal{
 		pb.ErrorReason_ERROR_REASON_OVERLOADED, codes.ResourceExhausted,
 		"too much work is in flight",
@@ -127,17 +133,21 @@ func init() {
 	}
 }
 
-// denied refuses what a caller may not assert, and says what applies of it.
-func denied(caller *identity.Caller, d *policy.Denial) error {
+// denied refuses what a caller, or the issuer of a grant, may not assert, and says what applies of it.
+func denied(who *identity.Caller, d *policy.Denial) error {
 	info := make(map[string]string)
+	at := d.Path
+	if at != "" && who.Source == identity.Grant {
+		at = grantField + "." + at
+	}
 	for _, applies := range []struct{ key, value string }{
-		{"path", d.Path}, {"scope", d.Scope}, {"segment", d.Segment}, {"field", d.Field}, {"bound", d.Bound},
+		{"path", at}, {"scope", d.Scope}, {"segment", d.Segment}, {"field", d.Field}, {"bound", d.Bound},
 	} {
 		if applies.value != "" {
 			info[applies.key] = applies.value
 		}
 	}
-	info["identity"] = caller.Name
+	info["identity"] = who.Name
 	if d.Authority != 0 {
 		info["authority"] = d.Authority.String()
 	}
@@ -145,6 +155,22 @@ func denied(caller *identity.Caller, d *policy.Denial) error {
 		info["kind"] = d.Kind.String()
 	}
 	return status.FromProto(denials[d.Reason].status(info)).Err()
+}
+
+// grantRefused refuses a signed grant by the check that failed.
+func grantRefused(ctx context.Context, check grant.Check) error {
+	observe.From(ctx).Unidentified(string(identity.Grant), string(check))
+	return status.FromProto(refusedGrant.status(map[string]string{"path": grantField, "check": string(check)})).Err()
+}
+
+// relayRefused refuses a grant for the scope, empty where it has none, that the caller may not carry.
+func relayRefused(ctx context.Context, caller *identity.Caller, scope string) error {
+	observe.From(ctx).Unidentified(string(identity.Grant), string(grant.Relay))
+	info := map[string]string{"path": grantField, "check": string(grant.Relay), "identity": caller.Name}
+	if scope != "" {
+		info["scope"] = scope
+	}
+	return status.FromProto(refusedGrant.status(info)).Err()
 }
 
 // overloaded refuses a call for which there is no room, and says in a trailer, too, when to repeat it.

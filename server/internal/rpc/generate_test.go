@@ -68,6 +68,15 @@ var (
 	flags         = rapid.SampledFrom([]*bool{nil, new(true), new(true), new(false)})
 )
 
+// Where a request has a grant.
+const (
+	noGrant = iota
+	aloneGrant
+	besideGrant
+)
+
+var whereGrants = rapid.SampledFrom([]int{noGrant, noGrant, noGrant, noGrant, noGrant, noGrant, aloneGrant, besideGrant})
+
 // request generates one request.
 type request struct {
 	*rapid.T
@@ -110,6 +119,12 @@ func (r request) planPrompt() *pb.PlanPromptRequest {
 	if rapid.Bool().Draw(r.T, "memory") {
 		m.Memory = r.selectMemory()
 	}
+	switch whereGrants.Draw(r.T, "grant") {
+	case aloneGrant:
+		return &pb.PlanPromptRequest{QueryId: m.GetQueryId(), Grant: []byte("g")}
+	case besideGrant:
+		m.Grant, m.Tokenizer = []byte("g"), draw(r, "tokenizer", rapid.Just(""), ordinaryIDs)
+	}
 	return m
 }
 
@@ -151,6 +166,12 @@ func (r request) selectMemory() *pb.SelectMemoryRequest {
 			ConflictWinner: pb.ConflictWinner(draw(r, "conflict_winner", ordinaryEnums, oddEnums)),
 			Rendering:      pb.MemoryRendering(draw(r, "rendering", ordinaryEnums, oddEnums)),
 		}
+	}
+	switch whereGrants.Draw(r.T, "grant") {
+	case aloneGrant:
+		return &pb.SelectMemoryRequest{QueryId: m.GetQueryId(), Grant: []byte("g")}
+	case besideGrant:
+		m.Grant, m.Tokenizer = []byte("g"), draw(r, "tokenizer", rapid.Just(""), ordinaryIDs)
 	}
 	return m
 }

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/promptassembly/promptassembly/server/internal/grants"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
 	"github.com/promptassembly/promptassembly/server/internal/observe"
 	"github.com/promptassembly/promptassembly/server/internal/policy"
@@ -17,6 +18,7 @@ type Access struct {
 	Authenticator *identity.Authenticator
 	// Policy is what is in force.
 	Policy func() *policy.Policy
+	Grants *grants.Grants
 }
 
 type identifiedKey struct{}

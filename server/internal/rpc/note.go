@@ -9,13 +9,16 @@ import (
 
 // noteRequest tells the observer the identifiers of a request that are valid.
 func noteRequest(call *observe.Call, m proto.Message) {
-	var queryID, scope string
 	switch m := m.(type) {
 	case *pb.SelectMemoryRequest:
-		queryID, scope = m.GetQueryId(), m.GetUserScope()
+		noteIdentifiers(call, m.GetQueryId(), m.GetUserScope())
 	case *pb.PlanPromptRequest:
-		queryID, scope = m.GetQueryId(), m.GetMemory().GetUserScope()
+		noteIdentifiers(call, m.GetQueryId(), m.GetMemory().GetUserScope())
 	}
+}
+
+// noteIdentifiers tells the observer those that are valid.
+func noteIdentifiers(call *observe.Call, queryID, scope string) {
 	if optionalIdentifier(queryID) != "" {
 		queryID = ""
 	}

@@ -67,7 +67,7 @@ func agree(t rapid.TB, m proto.Message) (valid bool) {
 		}
 		return false
 	}
-	f := validate(m)
+	f := validate(nil, m)
 	if f.count > len(f.listed) {
 		t.Fatalf("%d faults, only %d of them listed", f.count, len(f.listed))
 	}
@@ -89,6 +89,10 @@ func agree(t rapid.TB, m proto.Message) (valid bool) {
 // fieldOf gives the rules that protovalidate reports at a message the field where they belong.
 var fieldOf = map[string]string{
 	"select_memory_request.candidates": "candidates",
+	"select_memory_request.user_scope": "user_scope",
+	"select_memory_request.grant":      "grant",
+	"plan_prompt_request.grant":        "grant",
+	"plan_prompt_request.memory_grant": "memory.grant",
 	"recall_result.scope":              "query.user_scope",
 	"prompt_segment.name":              "name",
 	"prompt_segment.required":          "required",

@@ -40,19 +40,21 @@ const (
 	nameByKind          = "a segment of this kind must be named"
 	scopeOfHits         = "may be empty only if every hit has a scope"
 	keysAreIdentifiers  = "every key must be an identifier of at most 256 bytes"
-	idOccurredBefore    = "this memory id occurred before"      // across lists
-	nameOccurredBefore  = "this segment name is taken"          // across lists
+	idOccurredBefore    = "this memory id occurred before" // across lists
+	nameOccurredBefore  = "this segment name is taken"     // across lists
+	grantAlone          = "must stand alone but for query_id"
+	grantOfAll          = "must hold the whole request, not its memory"
 	annotationWithoutID = "no hit of recall has this memory id" // across lists
 )
 
-// validate returns the faults of a request.
-func validate(m proto.Message) *faults {
+// validate returns the faults of a request at that path.
+func validate(at *path, m proto.Message) *faults {
 	f := new(faults)
 	switch m := m.(type) {
 	case *pb.SelectMemoryRequest:
-		f.selectMemory(nil, m)
+		f.selectMemory(at, m)
 	case *pb.PlanPromptRequest:
-		f.planPrompt(m)
+		f.planPrompt(at, m)
 	}
 	return f
 }

@@ -13,7 +13,9 @@ func (f *faults) selectMemory(at *path, m *pb.SelectMemoryRequest) {
 	ids := make(map[string]struct{}, len(m.GetRecall().GetHits())+len(m.GetCandidates()))
 
 	f.check(at.field("query_id"), optionalIdentifier(m.GetQueryId()))
-	f.check(at.field("user_scope"), identifier(m.GetUserScope()))
+	if m.GetUserScope() != "" || len(m.GetGrant()) == 0 {
+		f.check(at.field("user_scope"), identifier(m.GetUserScope()))
+	}
 	f.recall(at.field("recall"), m.GetRecall(), ids)
 	checkAnnotations(f, at.field("conflict_keys"), m.GetConflictKeys(), ids, optionalIdentifier)
 	checkAnnotations(f, at.field("authority_by_memory_id"), m.GetAuthorityByMemoryId(), ids, authority)
@@ -22,6 +24,21 @@ func (f *faults) selectMemory(at *path, m *pb.SelectMemoryRequest) {
 		f.candidate(candidates.at(i), c, ids)
 	}
 	f.policy(at.field("policy"), m.GetPolicy())
+	f.check(at.field("grant"), grantOfMemory(at, m))
+}
+
+// grantOfMemory returns the rule that the grant of a request at that path breaks, or "".
+func grantOfMemory(at *path, m *pb.SelectMemoryRequest) string {
+	switch {
+	case len(m.GetGrant()) == 0:
+		return ""
+	case at != nil: // the request is a part of another one
+		return grantOfAll
+	case m.GetUserScope() != "", m.GetRecall() != nil, len(m.GetConflictKeys()) > 0, len(m.GetAuthorityByMemoryId()) > 0,
+		len(m.GetCandidates()) > 0, m.GetPolicy() != nil, m.GetTokenizer() != "":
+		return grantAlone
+	}
+	return ""
 }
 
 // recall adds the faults of what a retriever found, and the ids of its hits to those that occurred.

@@ -6,23 +6,26 @@ import (
 )
 
 // planPrompt adds the faults of a request: depth first, fields by number.
-func (f *faults) planPrompt(m *pb.PlanPromptRequest) {
-	var root *path
+func (f *faults) planPrompt(at *path, m *pb.PlanPromptRequest) {
 	names := make(map[string]struct{}, len(m.GetSegments())+1)
 	if m.GetMemory() != nil {
 		names[prompt.RecalledMemory.Defaults().Name] = struct{}{}
 	}
 
-	f.check(root.field("query_id"), optionalIdentifier(m.GetQueryId()))
-	segments := root.field("segments")
+	f.check(at.field("query_id"), optionalIdentifier(m.GetQueryId()))
+	segments := at.field("segments")
 	for i, s := range m.GetSegments() {
 		f.segment(segments.at(i), s, names)
 	}
 	if m.GetMemory() != nil {
-		f.selectMemory(root.field("memory"), m.GetMemory())
+		f.selectMemory(at.field("memory"), m.GetMemory())
 	}
-	f.budget(root.field("max_chars"), m.GetMaxChars())
-	f.budget(root.field("max_tokens"), m.GetMaxTokens())
+	f.budget(at.field("max_chars"), m.GetMaxChars())
+	f.budget(at.field("max_tokens"), m.GetMaxTokens())
+	if len(m.GetGrant()) > 0 && (len(m.GetSegments()) > 0 || m.GetMemory() != nil ||
+		m.GetMaxChars() != nil || m.GetMaxTokens() != nil || m.GetTokenizer() != "") {
+		f.check(at.field("grant"), grantAlone)
+	}
 }
 
 // segment adds the faults of a segment, and its name to those that are taken.

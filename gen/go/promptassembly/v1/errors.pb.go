@@ -26,13 +26,13 @@ const (
 // reason and holds nothing of the request. Details travel in HTTP/2 trailers, so the serialised
 // `google.rpc.Status` stays within 4 KiB.
 //
-// No server sends GRANT_INVALID, AUDIT_UNAVAILABLE or TOKEN_COUNTER_FAILED yet: they are here so that a
-// client can be written for all of them. Lists in metadata are for people; a name may itself hold a comma.
+// No server sends AUDIT_UNAVAILABLE or TOKEN_COUNTER_FAILED yet: they are here so that a client can be
+// written for all of them. Lists in metadata are for people; a name may itself hold a comma.
 //
 // The PERMISSION_DENIED reasons and MANDATORY_SEGMENT_MISSING carry in their metadata what applies
 // of `path`, `identity`, `scope`, `authority`, `segment` and `kind`: the first path at fault, depth first
-// as above, the caller's name as it was verified (a SPIFFE ID, another name of its certificate, or the
-// subject of its token), and names of enum values. Nothing is downgraded: the whole call fails.
+// as above, the caller's name as it was verified (a SPIFFE ID, another name of its certificate, the subject
+// of its token, or the issuer of a grant), and names of enum values. Nothing is downgraded: the whole call fails.
 type ErrorReason int32
 
 const (
@@ -136,8 +136,9 @@ const (
 	//	  "domain": "promptassembly",
 	//	  "metadata": { "path": "grant", "check": "signature" } }
 	//
-	// check is the one that failed: form, type, algorithm, key, signature, payload, audience, expiry,
-	// issued, query or relay.
+	// check is the first that failed: form, type, algorithm, key, signature, payload, audience, expiry,
+	// issued, query or relay, as Grant explains them. With relay, identity and scope are there, too: the
+	// caller's name, and the scope of the granted request if it has one.
 	ErrorReason_ERROR_REASON_GRANT_INVALID ErrorReason = 11
 	// FAILED_PRECONDITION. A segment kind that the operator demands of the caller's prompts is not in
 	// the prompt as a required segment, or is blank. kind is the first such kind in the order of

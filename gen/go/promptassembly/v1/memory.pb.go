@@ -354,8 +354,8 @@ type SelectMemoryRequest struct {
 	// The caller's name for this query, for logs and grants: an identifier of at most 256 bytes. May
 	// be empty.
 	QueryId string `protobuf:"bytes,1,opt,name=query_id,json=queryId,proto3" json:"query_id,omitempty"`
-	// The scope that the query is for: an identifier of at most 256 bytes; required. Only memories
-	// whose scope equals it byte for byte can be selected.
+	// The scope that the query is for: an identifier of at most 256 bytes; required, unless there is a
+	// `grant`. Only memories whose scope equals it byte for byte can be selected.
 	UserScope string `protobuf:"bytes,2,opt,name=user_scope,json=userScope,proto3" json:"user_scope,omitempty"`
 	// What a retriever found; may be unset.
 	Recall *RecallResult `protobuf:"bytes,3,opt,name=recall,proto3" json:"recall,omitempty"`
@@ -373,7 +373,11 @@ type SelectMemoryRequest struct {
 	// The name of the token counter for `policy.max_tokens`, as ListTokenizers gives it. If empty,
 	// `estimate`; in a PlanPromptRequest, that request's. An unknown name is refused with
 	// UNKNOWN_TOKENIZER.
-	Tokenizer     string `protobuf:"bytes,8,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
+	Tokenizer string `protobuf:"bytes,8,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
+	// A signed Grant that holds the request, in the compact form that is described there. Nothing may
+	// stand beside it but `query_id`, which must equal the granted one; and not within the `memory` of a
+	// PlanPromptRequest. Empty: none. One that does not hold is refused with GRANT_INVALID.
+	Grant         []byte `protobuf:"bytes,9,opt,name=grant,proto3" json:"grant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -462,6 +466,13 @@ func (x *SelectMemoryRequest) GetTokenizer() string {
 		return x.Tokenizer
 	}
 	return ""
+}
+
+func (x *SelectMemoryRequest) GetGrant() []byte {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
 }
 
 // One memory that may enter the prompt.
@@ -1007,13 +1018,14 @@ var File_promptassembly_v1_memory_proto protoreflect.FileDescriptor
 
 const file_promptassembly_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1epromptassembly/v1/memory.proto\x12\x11promptassembly.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1epromptassembly/v1/budget.proto\x1a\x1epromptassembly/v1/recall.proto\x1a\x1dpromptassembly/v1/rules.proto\"\xad\a\n" +
+	"\x1epromptassembly/v1/memory.proto\x12\x11promptassembly.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1epromptassembly/v1/budget.proto\x1a\x1epromptassembly/v1/recall.proto\x1a\x1dpromptassembly/v1/rules.proto\"\xf9\n" +
+	"\n" +
 	"\x13SelectMemoryRequest\x12(\n" +
 	"\bquery_id\x18\x01 \x01(\tB\r\xbaH\n" +
-	"\xd8\x01\x01r\x05\xe8\xb3'\x80\x02R\aqueryId\x12)\n" +
+	"\xd8\x01\x01r\x05\xe8\xb3'\x80\x02R\aqueryId\x12,\n" +
 	"\n" +
-	"user_scope\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\xe8\xb3'\x80\x02R\tuserScope\x127\n" +
+	"user_scope\x18\x02 \x01(\tB\r\xbaH\n" +
+	"\xd8\x01\x01r\x05\xe8\xb3'\x80\x02R\tuserScope\x127\n" +
 	"\x06recall\x18\x03 \x01(\v2\x1f.promptassembly.v1.RecallResultR\x06recall\x12}\n" +
 	"\rconflict_keys\x18\x04 \x03(\v28.promptassembly.v1.SelectMemoryRequest.ConflictKeysEntryB\x1e\xbaH\x1b\x9a\x01\x18\x10\x90N\"\ar\x05\xe8\xb3'\x80\x02*\n" +
 	"\xd8\x01\x01r\x05\xe8\xb3'\x80\x02R\fconflictKeys\x12\x8f\x01\n" +
@@ -1022,14 +1034,17 @@ const file_promptassembly_v1_memory_proto_rawDesc = "" +
 	"candidates\x18\x06 \x03(\v2).promptassembly.v1.MemoryContextCandidateB\t\xbaH\x06\x92\x01\x03\x10\x90NR\n" +
 	"candidates\x12@\n" +
 	"\x06policy\x18\a \x01(\v2(.promptassembly.v1.MemorySelectionPolicyR\x06policy\x12\x1c\n" +
-	"\ttokenizer\x18\b \x01(\tR\ttokenizer\x1a?\n" +
+	"\ttokenizer\x18\b \x01(\tR\ttokenizer\x12\x14\n" +
+	"\x05grant\x18\t \x01(\fR\x05grant\x1a?\n" +
 	"\x11ConflictKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1ad\n" +
 	"\x18AuthorityByMemoryIdEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1c.promptassembly.v1.AuthorityR\x05value:\x028\x01:\x99\x01\xbaH\x95\x01\x1a\x92\x01\n" +
-	" select_memory_request.candidates\x123hits and candidates together must be at most 10,000\x1a9this.recall.hits.size() + this.candidates.size() <= 10000\"\xbb\x03\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.promptassembly.v1.AuthorityR\x05value:\x028\x01:\xcc\x04\xbaH\xc8\x04\x1a\x92\x01\n" +
+	" select_memory_request.candidates\x123hits and candidates together must be at most 10,000\x1a9this.recall.hits.size() + this.candidates.size() <= 10000\x1a\x83\x01\n" +
+	" select_memory_request.user_scope\x12/user_scope must be set, unless there is a grant\x1a.this.user_scope != '' || this.grant.size() > 0\x1a\xaa\x02\n" +
+	"\x1bselect_memory_request.grant\x12)a grant must stand alone but for query_id\x1a\xdf\x01this.grant.size() == 0 || (this.user_scope == '' && !has(this.recall) && this.conflict_keys.size() == 0 && this.authority_by_memory_id.size() == 0 && this.candidates.size() == 0 && !has(this.policy) && this.tokenizer == '')\"\xbb\x03\n" +
 	"\x16MemoryContextCandidate\x12'\n" +
 	"\tmemory_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\xe8\xb3'\x80\x02R\bmemoryId\x12!\n" +

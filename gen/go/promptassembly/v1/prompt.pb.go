@@ -255,7 +255,11 @@ type PlanPromptRequest struct {
 	MaxTokens *Budget `protobuf:"bytes,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// The name of the token counter, as ListTokenizers gives it, also the memory's where that names
 	// none. If empty, `estimate`. An unknown name is refused with UNKNOWN_TOKENIZER.
-	Tokenizer     string `protobuf:"bytes,6,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
+	Tokenizer string `protobuf:"bytes,6,opt,name=tokenizer,proto3" json:"tokenizer,omitempty"`
+	// A signed Grant that holds the request, in the compact form that is described there. Nothing may
+	// stand beside it but `query_id`, which must equal the granted one. Empty: none. One that does not
+	// hold is refused with GRANT_INVALID.
+	Grant         []byte `protobuf:"bytes,7,opt,name=grant,proto3" json:"grant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -330,6 +334,13 @@ func (x *PlanPromptRequest) GetTokenizer() string {
 		return x.Tokenizer
 	}
 	return ""
+}
+
+func (x *PlanPromptRequest) GetGrant() []byte {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
 }
 
 // One piece of a prompt. It enters whole or not at all.
@@ -805,7 +816,7 @@ var File_promptassembly_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_promptassembly_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x1epromptassembly/v1/prompt.proto\x12\x11promptassembly.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1epromptassembly/v1/budget.proto\x1a\x1epromptassembly/v1/memory.proto\x1a\x1dpromptassembly/v1/rules.proto\"\xd6\x02\n" +
+	"\x1epromptassembly/v1/prompt.proto\x12\x11promptassembly.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1epromptassembly/v1/budget.proto\x1a\x1epromptassembly/v1/memory.proto\x1a\x1dpromptassembly/v1/rules.proto\"\xca\x05\n" +
 	"\x11PlanPromptRequest\x12(\n" +
 	"\bquery_id\x18\x01 \x01(\tB\r\xbaH\n" +
 	"\xd8\x01\x01r\x05\xe8\xb3'\x80\x02R\aqueryId\x12G\n" +
@@ -814,7 +825,10 @@ const file_promptassembly_v1_prompt_proto_rawDesc = "" +
 	"\tmax_chars\x18\x04 \x01(\v2\x19.promptassembly.v1.BudgetR\bmaxChars\x128\n" +
 	"\n" +
 	"max_tokens\x18\x05 \x01(\v2\x19.promptassembly.v1.BudgetR\tmaxTokens\x12\x1c\n" +
-	"\ttokenizer\x18\x06 \x01(\tR\ttokenizer\"\xa4\x05\n" +
+	"\ttokenizer\x18\x06 \x01(\tR\ttokenizer\x12\x14\n" +
+	"\x05grant\x18\a \x01(\fR\x05grant:\xdb\x02\xbaH\xd7\x02\x1a\xdc\x01\n" +
+	"\x19plan_prompt_request.grant\x12)a grant must stand alone but for query_id\x1a\x93\x01this.grant.size() == 0 || (this.segments.size() == 0 && !has(this.memory) && !has(this.max_chars) && !has(this.max_tokens) && this.tokenizer == '')\x1av\n" +
+	" plan_prompt_request.memory_grant\x123a grant must hold the whole request, not its memory\x1a\x1dthis.memory.grant.size() == 0\"\xa4\x05\n" +
 	"\rPromptSegment\x12!\n" +
 	"\x04name\x18\x01 \x01(\tB\r\xbaH\n" +
 	"\xd8\x01\x01r\x05\xe8\xb3'\x80\x02R\x04name\x12>\n" +

@@ -40,10 +40,12 @@ const (
 // room to keep its answer. A request that is slow to arrive while there is no room for it ends as
 // CANCELLED, with the same trailer. Both are safe to repeat, after the time that is given.
 //
-// What is checked, in this order; the first that fails answers: the size of the message; how many
-// elements it holds (before anything is decoded; the first limit passed, depth first, answers
-// alone); decoding; every rule of the fields, all faults together; the tokenizer; blank required
-// segments; budgets, chars before tokens.
+// What is checked, in this order; the first that fails answers: who calls (before anything of the
+// request is received); the size of the message; how many elements it holds (before anything is
+// decoded; the first limit passed, depth first, answers alone); decoding; every rule of the fields,
+// all faults together; a signed grant, and then the granted request in the same way; whether the
+// caller, or the grant's issuer, may speak for the scope; authorities; required segments; bounds and
+// demanded kinds of its policy; the tokenizer; blank required segments; budgets, chars before tokens.
 type PromptAssemblyServiceClient interface {
 	// Selects the memories of one query and renders them. Errors: INVALID_ARGUMENT (INVALID_REQUEST,
 	// UNKNOWN_TOKENIZER). Safe to repeat; not NO_SIDE_EFFECTS, as memory text never belongs in a
@@ -111,10 +113,12 @@ func (c *promptAssemblyServiceClient) ListTokenizers(ctx context.Context, in *Li
 // room to keep its answer. A request that is slow to arrive while there is no room for it ends as
 // CANCELLED, with the same trailer. Both are safe to repeat, after the time that is given.
 //
-// What is checked, in this order; the first that fails answers: the size of the message; how many
-// elements it holds (before anything is decoded; the first limit passed, depth first, answers
-// alone); decoding; every rule of the fields, all faults together; the tokenizer; blank required
-// segments; budgets, chars before tokens.
+// What is checked, in this order; the first that fails answers: who calls (before anything of the
+// request is received); the size of the message; how many elements it holds (before anything is
+// decoded; the first limit passed, depth first, answers alone); decoding; every rule of the fields,
+// all faults together; a signed grant, and then the granted request in the same way; whether the
+// caller, or the grant's issuer, may speak for the scope; authorities; required segments; bounds and
+// demanded kinds of its policy; the tokenizer; blank required segments; budgets, chars before tokens.
 type PromptAssemblyServiceServer interface {
 	// Selects the memories of one query and renders them. Errors: INVALID_ARGUMENT (INVALID_REQUEST,
 	// UNKNOWN_TOKENIZER). Safe to repeat; not NO_SIDE_EFFECTS, as memory text never belongs in a
