@@ -54,7 +54,7 @@ func serveAccess(t testing.TB, ca *testca.CA, policy string, cfg server.Config) 
 	}
 	t.Cleanup(func() { _ = g.access.Close() })
 	cfg.Access = g.access
-	g.observed = observe(t, cfg, false)
+	g.observed = observe(t, cfg, true)
 	g.metrics.MustRegister(counted)
 	return g
 }

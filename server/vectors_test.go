@@ -82,8 +82,8 @@ func TestVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen != 237 {
-		t.Errorf("%d vectors, want 237", seen)
+	if seen != 240 {
+		t.Errorf("%d vectors, want 240", seen)
 	}
 }
 

@@ -54,7 +54,10 @@ func TestOrderOfTheChain(t *testing.T) {
 	}
 
 	trusting, _ := New(Config{Log: log.logger()}).chain()
-	_, err = trusting[2](t.Context(), &pb.SelectMemoryRequest{Grant: []byte("g")}, info,
+	gate := admission.NewGate(1<<20, 1)
+	room, _ := gate.Open().Admit(1)
+	arrived := context.WithValue(t.Context(), arrivalKey{}, &arrival{room: room})
+	_, err = trusting[2](arrived, &pb.SelectMemoryRequest{Grant: []byte("g")}, info,
 		func(context.Context, any) (any, error) { panic("a handler saw a grant") })
 	if status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a grant where nobody's keys are known is answered with %v", err)

@@ -14,6 +14,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server/internal/grants"
 	"github.com/promptassembly/promptassembly/server/internal/identity"
 	"github.com/promptassembly/promptassembly/server/memory"
 	"github.com/promptassembly/promptassembly/server/prompt"
@@ -48,6 +49,7 @@ type Service struct {
 	unreadTimeout time.Duration
 	gates         Gates
 	access        *Access
+	grants        *grants.Grants
 	accounts      *accounts
 	methods       map[string]bool // by full name
 }
@@ -62,8 +64,12 @@ func New(cfg Config) *Service {
 		unreadTimeout: cfg.UnreadTimeout,
 		gates:         cfg.Gates,
 		access:        cfg.Access,
+		grants:        grants.New(grants.Config{}), // of nobody
 		accounts:      &accounts{gates: cfg.Gates, open: make(map[identity.Identity]*account)},
 		methods:       make(map[string]bool),
+	}
+	if cfg.Access != nil {
+		s.grants = cfg.Access.Grants
 	}
 	for _, method := range pb.PromptAssemblyService_ServiceDesc.Methods {
 		s.methods["/"+pb.PromptAssemblyService_ServiceDesc.ServiceName+"/"+method.MethodName] = true
