@@ -44,18 +44,23 @@ func known(b []byte, m protoreflect.MessageDescriptor) bool {
 	return true
 }
 
-// wireTypes are how the kinds of fields that requests have are encoded. No list of them is packed.
-var wireTypes = map[protoreflect.Kind]protowire.Type{
-	protoreflect.BoolKind:    protowire.VarintType,
-	protoreflect.EnumKind:    protowire.VarintType,
-	protoreflect.Int32Kind:   protowire.VarintType,
-	protoreflect.Int64Kind:   protowire.VarintType,
-	protoreflect.Uint32Kind:  protowire.VarintType,
-	protoreflect.DoubleKind:  protowire.Fixed64Type,
-	protoreflect.StringKind:  protowire.BytesType,
-	protoreflect.BytesKind:   protowire.BytesType,
-	protoreflect.MessageKind: protowire.BytesType,
-}
+// wireTypes are how the kinds of fields that requests have are encoded, -1 for all others. No list of
+// them is packed.
+var wireTypes = func() (types [protoreflect.Sint64Kind + 1]protowire.Type) {
+	for kind := range types {
+		types[kind] = -1
+	}
+	for _, kind := range []protoreflect.Kind{
+		protoreflect.BoolKind, protoreflect.EnumKind, protoreflect.Int32Kind, protoreflect.Int64Kind, protoreflect.Uint32Kind,
+	} {
+		types[kind] = protowire.VarintType
+	}
+	for _, kind := range []protoreflect.Kind{protoreflect.StringKind, protoreflect.BytesKind, protoreflect.MessageKind} {
+		types[kind] = protowire.BytesType
+	}
+	types[protoreflect.DoubleKind] = protowire.Fixed64Type
+	return types
+}()
 
 // eachField calls f with each field of an encoded message that is well-formed: its number, all of it, and
 // its value where that is length-delimited.

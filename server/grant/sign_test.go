@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
@@ -75,5 +76,36 @@ func TestSignRefuses(t *testing.T) {
 		if _, err := grant.Sign(test.key, granted(test.edit)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
+	}
+}
+
+// Whoever adds a field of another kind, or a list that is packed, has to say so to what looks for unknown fields.
+func TestEveryFieldOfARequestIsKnown(t *testing.T) {
+	seen := make(map[protoreflect.FullName]bool)
+	var walk func(m protoreflect.MessageDescriptor)
+	walk = func(m protoreflect.MessageDescriptor) {
+		for i := range m.Fields().Len() {
+			field := m.Fields().Get(i)
+			if seen[field.FullName()] {
+				continue
+			}
+			seen[field.FullName()] = true
+			switch field.Kind() {
+			case protoreflect.BoolKind, protoreflect.EnumKind, protoreflect.Int32Kind, protoreflect.Int64Kind, protoreflect.Uint32Kind,
+				protoreflect.DoubleKind, protoreflect.StringKind, protoreflect.BytesKind, protoreflect.MessageKind:
+			default:
+				t.Errorf("%s is a %s", field.FullName(), field.Kind())
+			}
+			if field.IsPacked() {
+				t.Errorf("%s is packed", field.FullName())
+			}
+			if field.Message() != nil {
+				walk(field.Message())
+			}
+		}
+	}
+	walk(new(pb.Grant).ProtoReflect().Descriptor())
+	if len(seen) < 60 {
+		t.Errorf("%d fields", len(seen))
 	}
 }
