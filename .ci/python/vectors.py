@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import grpc
+import jwt
 from google.protobuf import json_format
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
@@ -38,12 +39,12 @@ def start(promptd, folder):
 
 
 class Client:
-    """Calls the service as the harness, with messages that are already encoded."""
+    """Calls the service as the harness or the agent, with messages that are already encoded."""
 
-    def __init__(self, address, folder, messages):
+    def __init__(self, address, folder, messages, who="harness"):
         self.messages = messages
         ca, key, certificate = (
-            (pathlib.Path(folder) / name).read_bytes() for name in ("ca.pem", "harness-key.pem", "harness.pem")
+            (pathlib.Path(folder) / name).read_bytes() for name in ("ca.pem", f"{who}-key.pem", f"{who}.pem")
         )
         self.channel = grpc.secure_channel(
             address,
@@ -169,8 +170,40 @@ def many_faults(client):
     raise Mismatch("answered a request with 5,000 faults")
 
 
+def signed(payload, key, kid, issuer):
+    """Returns a grant as another library signs it."""
+    headers = {"typ": "promptassembly-grant", "kid": kid, "iss": issuer}
+    return jwt.api_jws.encode(payload, key, algorithm="EdDSA", headers=headers).encode()
+
+
+def carried_grant(harness, agent, folder, grants):
+    """A grant that is signed here gets the agent the harness's answer."""
+    request = json_format.Parse((folder / "request.json").read_text(), harness.messages.SelectMemoryRequest())
+    grant = grants.Grant(audience="promptd-dev", query_id=request.query_id, select_memory=request)
+    grant.issue_time.GetCurrentTime()
+    grant.expire_time.FromSeconds(grant.issue_time.seconds + 60)
+    key = jwt.PyJWK.from_json((folder / "grant-key.jwk").read_text())
+    token = signed(grant.SerializeToString(), key, key.key_id, "https://harness.promptassembly.test")
+    want = harness.call("SelectMemory", request.SerializeToString())
+    carrying = agent.messages.SelectMemoryRequest(query_id=request.query_id, grant=token)
+    expect("answer", agent.call("SelectMemory", carrying.SerializeToString()), want)
+
+
+def grant_vector(path, keys, grants):
+    """The token of a vector is what this library makes of it, too."""
+    vector = json.loads(path.read_text(encoding="utf-8"))
+    if "grant" not in vector:
+        return
+    header = jwt.get_unverified_header(vector["token"])
+    expect("members of the header", sorted(header), ["alg", "iss", "kid", "typ"])
+    payload = jwt.api_jws.decode(vector["token"], keys[header["kid"]], algorithms=[header["alg"]])
+    expect("grant", grants.Grant.FromString(payload), json_format.ParseDict(vector["grant"], grants.Grant()))
+
+
 def cases(folder):
     for path in sorted(folder.glob("*/*.json")):
+        if path.parent.name == "grants":
+            continue
         yield str(path.relative_to(folder)), json.loads(path.read_text(encoding="utf-8"))
     with open(folder / "random.jsonl", encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -179,7 +212,7 @@ def cases(folder):
 
 def main(promptd, generated, vectors):
     sys.path.insert(0, generated)
-    from promptassembly.v1 import memory_pb2, prompt_pb2, tokens_pb2
+    from promptassembly.v1 import grant_pb2, memory_pb2, prompt_pb2, tokens_pb2
 
     class Messages:
         SelectMemoryRequest, SelectMemoryResponse = memory_pb2.SelectMemoryRequest, memory_pb2.SelectMemoryResponse
@@ -196,6 +229,12 @@ def main(promptd, generated, vectors):
             client = Client(address, folder, Messages)
             checks = [(name, lambda vector=vector: run(client, vector)) for name, vector in cases(pathlib.Path(vectors))]
             checks.append(("5,000 faults", lambda: many_faults(client)))
+            agent = Client(address, folder, Messages, who="agent")
+            checks.append(("a grant", lambda: carried_grant(client, agent, pathlib.Path(folder), grant_pb2)))
+            grants = pathlib.Path(vectors) / "grants"
+            keys = {key.key_id: key for key in jwt.PyJWKSet.from_json((grants / "keys.jwks").read_text()).keys}
+            for path in sorted(grants.glob("*.json")):
+                checks.append((f"grants/{path.name}", lambda path=path: grant_vector(path, keys, grant_pb2)))
             for name, check in checks:
                 try:
                     check()

@@ -1,10 +1,13 @@
 // Package dev makes what a server on one machine needs to tell callers apart: an authority, a
-// certificate for the server, one for a harness and one for a plain agent, and the policy that says what
-// they may assert. It is for development and demonstrations: whoever can read the folder is all of them.
+// certificate for the server, one for a harness and one for a plain agent, a key with which the harness
+// signs grants, and the policy that says what they may assert. It is for development and demonstrations: whoever can read the folder is all of them.
 package dev
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -20,6 +23,12 @@ const (
 	Harness = "spiffe://" + TrustDomain + "/harness"
 	// Agent may ask for every scope, and assert nothing above user default.
 	Agent = "spiffe://" + TrustDomain + "/agent"
+)
+
+// The harness signs grants as GrantIssuer for GrantAudience. The agent may carry them.
+const (
+	GrantIssuer   = "https://harness." + TrustDomain
+	GrantAudience = "promptd-dev"
 )
 
 // ServerID is the SPIFFE ID of the server. Its certificate is for localhost, too.
@@ -40,6 +49,8 @@ type Files struct {
 	CA string
 	// Server, Harness and Agent are who takes part.
 	Server, Harness, Agent Identity
+	// GrantKey is the private key that signs grants, a JSON Web Key, and GrantKeys its public one in a set.
+	GrantKey, GrantKeys string
 	// Policy is the policy file.
 	Policy string
 	// Request is a SelectMemoryRequest in protojson that asserts CURRENT_TURN.
@@ -52,6 +63,7 @@ func At(folder string) Files {
 	identity := func(name string) Identity { return Identity{at(name + ".pem"), at(name + "-key.pem")} }
 	return Files{
 		CA: at("ca.pem"), Server: identity("server"), Harness: identity("harness"), Agent: identity("agent"),
+		GrantKey: at("grant-key.jwk"), GrantKeys: at("grant-keys.jwks"),
 		Policy: at("policy.yaml"), Request: at("request.json"),
 	}
 }
@@ -71,7 +83,17 @@ func Write(folder string) (Files, error) {
 	if err != nil {
 		return Files{}, err
 	}
-	contents[files.Policy], contents[files.Request] = policyFile, requestFile
+	keys, err := files.grantKeys()
+	if err != nil {
+		return Files{}, err
+	}
+	maps.Copy(contents, keys)
+	path, err := json.Marshal(files.GrantKeys) // which is YAML, too
+	if err != nil {
+		return Files{}, err
+	}
+	contents[files.Policy] = bytes.ReplaceAll(policyFile, []byte("GRANT_KEYS"), path)
+	contents[files.Request] = requestFile
 	for path, content := range contents {
 		if err := write(path, content); err != nil {
 			return Files{}, err

@@ -77,8 +77,8 @@ func TestWrite(t *testing.T) {
 	folder := t.TempDir()
 	files := write(t, folder)
 	want := []string{
-		"agent-key.pem", "agent.pem", "ca.pem", "harness-key.pem", "harness.pem", "policy.yaml", "request.json",
-		"server-key.pem", "server.pem",
+		"agent-key.pem", "agent.pem", "ca.pem", "grant-key.jwk", "grant-keys.jwks", "harness-key.pem", "harness.pem", "policy.yaml",
+		"request.json", "server-key.pem", "server.pem",
 	}
 	if got := names(t, folder); !slices.Equal(got, want) {
 		t.Errorf("written %q, want %q", got, want)

@@ -99,7 +99,7 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetVersionTemplate("promptctl {{.Version}}\n")
-	root.AddCommand(newSelect(), newPlan(), newDemo(), newEval())
+	root.AddCommand(newSelect(), newPlan(), newDemo(), newEval(), newGrant())
 	root.InitDefaultCompletionCmd() // takes the output as it is set now
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

@@ -22,7 +22,7 @@ func newDev(environ []string, stderr io.Writer) *cobra.Command {
 		Long: `Serve on a loopback address, with certificates and a policy that are made on the
 spot and written to a folder: an authority, a certificate for this server, one for
 a harness, which may assert everything, and one for a plain agent, which may assert
-nothing. It prints the commands to use them.
+nothing, but carry what the harness has signed. It prints the commands to use them.
 
 It is promptd in all else: the same flags, variables and file, but for --policy
 and --tls-…`,
@@ -85,10 +85,12 @@ func devFlags(given map[string]string, access server.AccessConfig) map[string]st
 
 // printCommands prints how to call the server as the harness, and as the agent.
 func printCommands(w io.Writer, address string, files dev.Files) {
-	call := func(who dev.Identity) string {
+	call := func(who dev.Identity, request string) string {
 		return fmt.Sprintf("promptctl select -o table --server %s --ca %s \\\n    --cert %s --key %s \\\n    %s",
-			quote(address), quote(files.CA), quote(who.Certificate), quote(who.Key), quote(files.Request))
+			quote(address), quote(files.CA), quote(who.Certificate), quote(who.Key), request)
 	}
+	sign := fmt.Sprintf("promptctl grant sign --key %s \\\n    --issuer %s --audience %s %s", quote(files.GrantKey),
+		dev.GrantIssuer, dev.GrantAudience, quote(files.Request))
 	fmt.Fprintf(w, `promptd dev serves %s, with the files in %s.
 
 A harness may assert what the user said for the current turn:
@@ -99,8 +101,14 @@ An agent may not, and the same request is refused (AUTHORITY_NOT_PERMITTED):
 
   %s
 
+But an agent may carry what the harness has signed, and gets the harness's answer:
+
+  %s |
+    %s
+
 Who may assert what is in %s; a change is in force at once.
-`, address, filepath.Dir(files.CA), call(files.Harness), call(files.Agent), files.Policy)
+`, address, filepath.Dir(files.CA), call(files.Harness, quote(files.Request)), call(files.Agent, quote(files.Request)),
+		sign, call(files.Agent, "-"), files.Policy)
 }
 
 // quote returns text as a word of a POSIX shell.

@@ -102,8 +102,8 @@ var selectsGo = regexp.MustCompile(`(?m)^1 +go-this-time +current_turn .* select
 // devRun is a 'promptd dev' that serves.
 type devRun struct {
 	running
-	printed        string
-	harness, agent string // the commands
+	printed                 string
+	harness, agent, granted string // the commands
 }
 
 // startDev runs 'promptd dev' on a free port, unless args say otherwise, until it has printed all.
@@ -133,10 +133,10 @@ func startDev(t *testing.T, args ...string) *devRun {
 	d.printed = printed.String()
 	// A command is a paragraph that is indented.
 	commands := regexp.MustCompile(`(?m)^  \S.*\n(?:    .*\n)*`).FindAllString(d.printed, -1)
-	if len(commands) != 2 {
-		t.Fatalf("%d commands in %s, want 2", len(commands), d.printed)
+	if len(commands) != 3 {
+		t.Fatalf("%d commands in %s, want 3", len(commands), d.printed)
 	}
-	d.harness, d.agent = commands[0], commands[1]
+	d.harness, d.agent, d.granted = commands[0], commands[1], commands[2]
 	return d
 }
 
@@ -150,6 +150,10 @@ func (d *devRun) wantCommands(t *testing.T) {
 	status, stdout, stderr = shell(t, d.agent)
 	if status != 1 || !strings.Contains(stderr, "PERMISSION_DENIED (AUTHORITY_NOT_PERMITTED)") || stdout != "" {
 		t.Errorf("the agent: exit status %d, %s, %s; want AUTHORITY_NOT_PERMITTED; of %s", status, stdout, stderr, d.agent)
+	}
+	status, stdout, stderr = shell(t, d.granted)
+	if status != 0 || !selectsGo.MatchString(stdout) || stderr != "" {
+		t.Errorf("the agent with a grant: exit status %d, %s, %s; want go-this-time selected; of %s", status, stdout, stderr, d.granted)
 	}
 }
 

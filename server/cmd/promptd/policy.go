@@ -51,8 +51,9 @@ Exit status: 0 the file is right, 1 it is wrong, 2 it cannot be read.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "%s: ok, %s, %s, %s\n", printable(args[0]),
-				count(p.Callers(), "caller", "callers"), count(len(p.Issuers()), "issuer", "issuers"), count(len(p.Proxies()), "proxy", "proxies"))
+			fmt.Fprintf(out, "%s: ok, %s, %s, %s, %s\n", printable(args[0]),
+				count(p.Callers(), "caller", "callers"), count(len(p.Issuers()), "issuer", "issuers"), count(len(p.Proxies()), "proxy", "proxies"),
+				count(len(p.Grants()), "grant issuer", "grant issuers"))
 			return nil
 		},
 	}

@@ -29,16 +29,16 @@ func TestPolicy(t *testing.T) {
 		status         int
 		stdout, stderr string // stderr: what is in it; empty: it is
 	}{
-		{"check", []string{"check", example}, exitDone, example + ": ok, 3 callers, 2 issuers, 1 proxy\n", ""},
-		{"check of a small file", []string{"check", small}, exitDone, small + ": ok, 1 caller, 0 issuers, 0 proxies\n", ""},
-		{"check of what is wrong", []string{"check", wrong}, exitFailure, wrong + ":2: callers: is an empty list; must hold callers\n" + wrong + ":3: \ufffd[31m: there is no such key; there are version, issuers, proxies, callers\n", ""},
+		{"check", []string{"check", example}, exitDone, example + ": ok, 5 callers, 2 issuers, 1 proxy, 1 grant issuer\n", ""},
+		{"check of a small file", []string{"check", small}, exitDone, small + ": ok, 1 caller, 0 issuers, 0 proxies, 0 grant issuers\n", ""},
+		{"check of what is wrong", []string{"check", wrong}, exitFailure, wrong + ":2: callers: is an empty list; must hold callers\n" + wrong + ":3: \ufffd[31m: there is no such key; there are version, issuers, proxies, grants, callers\n", ""},
 		{"check of nothing", []string{"check", nothing}, exitFailure, nothing + ": is empty; must be a mapping of keys to values\n", ""},
 		{"check of no file", []string{"check", "/nowhere"}, exitUsage, "", "open /nowhere"},
 		{"check of a folder", []string{"check", t.TempDir()}, exitUsage, "", "is a directory"},
 		{"check without a file", []string{"check"}, exitUsage, "", "takes FILE, got 0\nSee 'promptd policy check --help'."},
 		{"check of two files", []string{"check", example, example}, exitUsage, "", "takes FILE, got 2"},
 
-		{"test", []string{"test", example, cases}, exitDone, cases + ": 17 cases, 0 failed\n", ""},
+		{"test", []string{"test", example, cases}, exitDone, cases + ": 24 cases, 0 failed\n", ""},
 		{"test that fails", []string{"test", small, failing}, exitFailure, failing + ":3: forged: expected ok, got REQUIRED_NOT_PERMITTED: custom (by entry c, " + small + ":2)\n" +
 			failing + `:4: nobody: expected ok, got SCOPE_NOT_PERMITTED: scope "s" (no entry names mtls:d m)` + "\n" +
 			failing + ":5: allowed by mistake: expected SCOPE_NOT_PERMITTED, got ok (by entry c, " + small + ":2)\n" +
