@@ -62,6 +62,9 @@ func TestVectors(t *testing.T) {
 	conn := start(t)
 	seen := 0
 	err := filepath.WalkDir(vectorsDir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && entry.Name() == "grants" { // no requests, but what some carry
+			return fs.SkipDir
+		}
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".json" {
 			return err
 		}
