@@ -88,6 +88,8 @@ type Access struct {
 	grants        *grants.Grants
 	authenticator *identity.Authenticator
 	policy        atomic.Pointer[policy.Policy]
+	life          context.Context // of reloads
+	end           context.CancelFunc
 	watching      io.Closer // the policy file
 	loaded        []byte    // the policy file that is in force; nil after one that is broken
 
@@ -107,6 +109,7 @@ const (
 // Access after the servers that use it.
 func OpenAccess(ctx context.Context, cfg AccessConfig) (*Access, error) {
 	a := &Access{path: cfg.Policy, tls: cfg.TLS, log: cfg.Logger, broken: make(map[string]error)}
+	a.life, a.end = context.WithCancel(context.Background())
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -162,7 +165,7 @@ func (a *Access) open(ctx context.Context) (err error) {
 		return err
 	}
 	a.loaded = data
-	a.watching, err = watch.Files([]string{a.path}, a.log, func() { a.reload(context.Background()) })
+	a.watching, err = watch.Files([]string{a.path}, a.log, func() { a.reload(a.life) })
 	return err
 }
 
@@ -178,12 +181,17 @@ func (a *Access) load(ctx context.Context, data []byte) error {
 	if len(p.Issuers()) == 0 && len(p.Proxies()) == 0 && !a.tls.Clients() {
 		return fmt.Errorf("%s: %w", a.path, errNobody)
 	}
-	if err := a.tokens.Configure(ctx, p.Issuers()); err != nil {
+	tokens, err := a.tokens.Prepare(ctx, p.Issuers())
+	if err != nil {
 		return fmt.Errorf("%s: %w", a.path, err)
 	}
-	if err := a.grants.Configure(ctx, p.Grants()); err != nil {
+	grants, err := a.grants.Prepare(ctx, p.Grants())
+	if err != nil {
+		tokens.Discard()
 		return fmt.Errorf("%s: %w", a.path, err)
 	}
+	tokens.Commit()
+	grants.Commit()
 	a.policy.Store(p)
 	a.authenticator.Configure(p.Proxies(), len(p.Issuers()) > 0)
 	return a.watchKeys()
@@ -273,6 +281,7 @@ func (a *Access) Problems() []string {
 
 // Close ends the watching of files and the fetching of keys.
 func (a *Access) Close() error {
+	a.end()
 	if a.watching != nil {
 		_ = a.watching.Close()
 	}

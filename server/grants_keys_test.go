@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -105,4 +106,97 @@ func TestGrantWithoutMemory(t *testing.T) {
 	checkRefused(t, "the harness is no relay", invoke(t.Context(), t, g.as(t, exampleID("/harness")), carrying(request, token), nil), refused{
 		codes.PermissionDenied, "GRANT_INVALID", map[string]string{"path": "grant", "check": "relay", "identity": exampleID("/harness")},
 	})
+}
+
+// Who may relay nothing of an issuer makes nobody fetch its keys, and waits for none; who may holds no room
+// of those that work while it waits.
+func TestWaitForGrantKeys(t *testing.T) {
+	key, set := newGranter(t, granter, jose.EdDSA)
+	var fetches atomic.Int32
+	hang := make(chan struct{})
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if fetches.Add(1) > 1 {
+			select {
+			case <-hang:
+			case <-r.Context().Done():
+			}
+		}
+		_ = json.NewEncoder(w).Encode(set)
+	}))
+	defer endpoint.Close()
+	defer close(hang)
+	policy := strings.Replace(grantPolicy("FILE"), `file: "FILE"`, fmt.Sprintf("url: %q", endpoint.URL), 1)
+	g := serveAccess(t, newCA(t), policy, server.Config{})
+	key.ID = "unknown"
+	request := claiming()
+	for i := range 8 {
+		request.Candidates = append(request.Candidates, candidate(fmt.Sprint(i), strings.Repeat("x", 1<<17)))
+	}
+	token := signGrant(t, key, granted(request, nil))
+	for _, id := range []string{"/harness", "/nobody"} {
+		checkRefused(t, id, invoke(t.Context(), t, g.as(t, exampleID(id)), carrying(forMemory, token), nil), refusedKey)
+	}
+	if n := fetches.Load(); n != 1 {
+		t.Errorf("%d fetches, want the first alone", n)
+	}
+
+	waited := make(chan error, 1)
+	relay := g.as(t, exampleID("/relay"))
+	go func() {
+		_, err := pb.NewPromptAssemblyServiceClient(relay).SelectMemory(t.Context(), &pb.SelectMemoryRequest{QueryId: "q", Grant: token})
+		waited <- err
+	}()
+	eventually(t, "the call waits", func() bool {
+		return fetches.Load() == 2 && g.value(t, "promptassembly_arriving_bytes") >= 4<<20 && g.value(t, "promptassembly_in_flight_bytes") == 0
+	})
+	checkRefused(t, "another call meanwhile", invoke(t.Context(), t, g.as(t, exampleID("/harness")), claiming(), nil), refused{})
+	hang <- struct{}{}
+	checkRefused(t, "the key is not there", <-waited, refusedKey)
+	g.isEmpty(t)
+}
+
+// A policy of which a part is broken is not taken at all.
+func TestBrokenGrantsLeaveTokensAlone(t *testing.T) {
+	before, after := newIssuer(t, "https://idp.example"), newIssuer(t, "https://idp.example")
+	_, set := newGranter(t, granter, jose.EdDSA)
+	keys := keysIn(t, set)
+	with := func(i *issuer, grantKeys string) string {
+		policy := strings.Replace(grantPolicy(grantKeys), "grants:", fmt.Sprintf(
+			"issuers: [{issuer: https://idp.example, keys: {file: %q}, audiences: [prompt-assembly]}]\ngrants:", i.file()), 1)
+		return strings.Replace(policy, "- {source: mtls, spiffe: spiffe://example.org/harness}",
+			"- {source: jwt, issuer: https://idp.example, subject: harness}", 1)
+	}
+	g := serveAccess(t, newCA(t), with(before, keys), server.Config{})
+	old, fresh := g.bearing(t, before.token("harness", nil)), g.bearing(t, after.token("harness", nil))
+	checkRefused(t, "before", invoke(t.Context(), t, old, claiming(), nil), refused{})
+	testca.Write(t, g.policy, []byte(with(after, keys+".absent")))
+	eventually(t, "the new policy is known to be broken", func() bool { return len(g.access.Problems()) > 0 })
+	checkRefused(t, "what was in force", invoke(t.Context(), t, old, claiming(), nil), refused{})
+	checkRefused(t, "what was not taken", invoke(t.Context(), t, fresh, claiming(), nil), refused{codes.Unauthenticated, "IDENTITY_INVALID", nil})
+	testca.Write(t, g.policy, []byte(with(after, keys)))
+	eventually(t, "the next policy is taken", func() bool { return len(g.access.Problems()) == 0 })
+	checkRefused(t, "what is not in force any more", invoke(t.Context(), t, old, claiming(), nil), refused{codes.Unauthenticated, "IDENTITY_INVALID", nil})
+	checkRefused(t, "what is", invoke(t.Context(), t, fresh, claiming(), nil), refused{})
+}
+
+// The log names what was carried as soon as it is known who signed it.
+func TestRefusedGrantsAreNamed(t *testing.T) {
+	key, set := newGranter(t, granter, jose.EdDSA)
+	g := serveAccess(t, newCA(t), grantPolicy(keysIn(t, set)), server.Config{})
+	relay := g.as(t, exampleID("/relay"))
+	token := signGrant(t, key, granted(claiming(), nil))
+	forged := slices.Concat(token[:len(token)-4], []byte("AAAA"))
+	_ = invoke(t.Context(), t, relay, &pb.SelectMemoryRequest{QueryId: "another", Grant: token}, nil)
+	_ = invoke(t.Context(), t, relay, carrying(forMemory, forged), nil)
+	eventually(t, "both calls are logged", func() bool { return len(g.lines(t)) >= 2 })
+	lines := make(map[any]map[string]any)
+	for _, line := range g.lines(t) {
+		lines[line["query_id"]] = line
+	}
+	if lines["another"]["grant_issuer"] != granter || lines["another"]["grant_digest"] == nil || lines["another"]["refused_check"] != "query" {
+		t.Errorf("for another query: %v", lines["another"])
+	}
+	if lines["q"]["grant_issuer"] != nil || lines["q"]["grant_digest"] != nil || lines["q"]["refused_check"] != "signature" {
+		t.Errorf("forged: %v", lines["q"])
+	}
 }

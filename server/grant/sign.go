@@ -4,6 +4,9 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/cryptosigner"
@@ -22,8 +25,8 @@ type SigningKey struct {
 	Signer crypto.Signer
 }
 
-// Sign returns the grant in the compact form. It fails for one that no service could accept, apart from its
-// audience and the time, and for a key that grants know nothing of.
+// Sign returns the grant in the compact form. It fails for a key that grants know nothing of, and for a grant
+// whose own fields no service could accept; the rules of the request within are for the service to check.
 func Sign(key SigningKey, g *pb.Grant) ([]byte, error) {
 	payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(g)
 	if err != nil {
@@ -39,10 +42,10 @@ func Sign(key SigningKey, g *pb.Grant) ([]byte, error) {
 	switch {
 	case algorithm == "":
 		return nil, fmt.Errorf("the key is a %T, neither of Ed25519 nor an ECDSA key on P-256", key.Signer.Public())
-	case key.Issuer == "" || len(key.Issuer) > maxIssuerBytes:
-		return nil, fmt.Errorf("the issuer must be 1 to %d bytes", maxIssuerBytes)
-	case key.ID == "" || len(key.ID) > maxKeyIDBytes:
-		return nil, fmt.Errorf("the key's ID must be 1 to %d bytes", maxKeyIDBytes)
+	case key.Issuer == "" || len(key.Issuer) > maxIssuerBytes || !utf8.ValidString(key.Issuer) || strings.ContainsFunc(key.Issuer, unprintable):
+		return nil, fmt.Errorf("the issuer must be 1 to %d bytes without white space and control characters", maxIssuerBytes)
+	case key.ID == "" || len(key.ID) > maxKeyIDBytes || !utf8.ValidString(key.ID):
+		return nil, fmt.Errorf("the key's ID must be 1 to %d bytes of UTF-8", maxKeyIDBytes)
 	}
 	var header jose.SignerOptions
 	header.WithType(Type).WithHeader("iss", key.Issuer).WithHeader("kid", key.ID)
@@ -58,19 +61,21 @@ func Sign(key SigningKey, g *pb.Grant) ([]byte, error) {
 	return []byte(token), err
 }
 
+func unprintable(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+
 // signable says what is wrong with a grant, which payload is.
 func signable(g *pb.Grant, payload []byte) error {
 	inner := g.GetSelectMemory().GetQueryId() + g.GetPlanPrompt().GetQueryId()
 	life := g.GetExpireTime().AsTime().Sub(g.GetIssueTime().AsTime())
 	switch {
-	case g.GetAudience() == "":
-		return errors.New("audience must be set")
+	case g.GetAudience() == "" || len(g.GetAudience()) > maxIdentifierBytes:
+		return fmt.Errorf("audience must be 1 to %d bytes", maxIdentifierBytes)
 	case !storable(g.GetIssueTime()) || !storable(g.GetExpireTime()):
 		return errors.New("issue_time and expire_time must be times of the years 0001 to 9999")
 	case life <= 0 || life > MaxLife:
 		return fmt.Errorf("expire_time must be later than issue_time, by %v at most", MaxLife)
-	case g.GetQueryId() == "":
-		return errors.New("query_id must be set")
+	case g.GetQueryId() == "" || len(g.GetQueryId()) > maxIdentifierBytes:
+		return fmt.Errorf("query_id must be 1 to %d bytes", maxIdentifierBytes)
 	case g.GetRequest() == nil:
 		return errors.New("a request must be granted")
 	case inner != "" && inner != g.GetQueryId():

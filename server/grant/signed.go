@@ -17,6 +17,8 @@ const (
 	maxHeaderBytes = 16 << 10
 	maxIssuerBytes = 2048
 	maxKeyIDBytes  = 256
+
+	maxIdentifierBytes = 256
 )
 
 // Signed is a grant whose signature has not been looked at: nothing that it says is known.
@@ -45,7 +47,7 @@ func Parse(token []byte) (*Signed, error) {
 		return nil, invalid(Form)
 	}
 	s.payload = payload
-	if typ, _ := header["typ"].(string); typ != Type {
+	if typ, _ := header["typ"].(string); typ != Type { // what was signed for something else, in whatever form
 		return nil, invalid(Typ)
 	}
 	var there [3]bool

@@ -37,7 +37,7 @@ type vector struct {
 
 func vectorKeys(t testing.TB) jose.JSONWebKeySet {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(vectors, "keys.jwks"))
+	data, err := os.ReadFile(filepath.Join(vectors, "signing-keys.jwks"))
 	if err != nil {
 		t.Fatal(err)
 	}

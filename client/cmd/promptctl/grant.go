@@ -50,7 +50,9 @@ func rpcOf(c *choice) rpc {
 // carried is a token as it was read, and what the request that carried it says beside.
 type carried struct {
 	token   []byte
-	queryID string // empty: the token came by itself
+	queryID string
+	// byRequest: the token did not come by itself.
+	byRequest bool
 }
 
 // readCarried reads a token: by itself, or in the request that carries it.
@@ -68,6 +70,7 @@ func readCarried(ctx context.Context, in *input, of rpc) (c carried, err error) 
 	if err != nil {
 		return c, err
 	}
+	c.byRequest = true
 	c.token, c.queryID = carriedBy(req)
 	if len(c.token) == 0 {
 		return c, errors.New("the request carries no grant")

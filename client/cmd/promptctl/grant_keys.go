@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/go-jose/go-jose/v4"
@@ -47,14 +48,18 @@ ones in one set, each with an ID of its own.`,
 		if err != nil {
 			return err
 		}
-		if err := writeNew(*out, append(private, '\n')); err != nil {
-			return err
-		}
 		public, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{key.Public()}})
 		if err != nil {
 			return err
 		}
-		return writeIndented(cmd.OutOrStdout(), public)
+		if err := writeNew(*out, append(private, '\n')); err != nil {
+			return err
+		}
+		if err := writeIndented(cmd.OutOrStdout(), public); err != nil {
+			_ = os.Remove(*out) // a key whose public part nobody has is of no use
+			return err
+		}
+		return nil
 	}
 	return cmd
 }
@@ -91,10 +96,26 @@ func writeNew(path string, content []byte) error {
 	return err
 }
 
+// maxKeyFile is the size of the largest file of keys that is read.
+const maxKeyFile = 1 << 20
+
+func readKeyFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
+	if err == nil && len(data) > maxKeyFile {
+		err = fmt.Errorf("%s: larger than %d bytes", path, maxKeyFile)
+	}
+	return data, err
+}
+
 // readGrantKey reads a private key that keygen, or whoever writes JSON Web Keys, has written. Its errors
 // hold nothing of the file.
 func readGrantKey(path string) (signer crypto.Signer, id string, err error) {
-	data, err := os.ReadFile(path)
+	data, err := readKeyFile(path)
 	if err != nil {
 		return nil, "", err
 	}
@@ -108,18 +129,25 @@ func readGrantKey(path string) (signer crypto.Signer, id string, err error) {
 		return nil, "", fmt.Errorf("%s: not a private key that can sign", path)
 	case key.KeyID == "":
 		return nil, "", fmt.Errorf("%s: the key has no kid", path)
+	case key.Use != "" && key.Use != "sig":
+		return nil, "", fmt.Errorf("%s: the key is not for signatures", path)
 	}
 	return signer, key.KeyID, nil
 }
 
-// readGrantKeys reads a public key set.
+// readGrantKeys reads a public key set. One that holds a private key is refused: no service would read it.
 func readGrantKeys(path string) (set jose.JSONWebKeySet, err error) {
-	data, err := os.ReadFile(path)
+	data, err := readKeyFile(path)
 	if err != nil {
 		return set, err
 	}
 	if json.Unmarshal(data, &set) != nil || len(set.Keys) == 0 {
 		return set, fmt.Errorf("%s: not a JSON Web Key Set", path)
+	}
+	for _, key := range set.Keys {
+		if !key.IsPublic() {
+			return set, fmt.Errorf("%s: holds a private key, which is for the signer alone", path)
+		}
 	}
 	return set, nil
 }

@@ -158,7 +158,7 @@ func TestGrantUsage(t *testing.T) {
 		{"six minutes", withQuery, []string{"sign", "--key", private, "--issuer", "i", "--audience", "a", "--life", "6m"}, 2, "at most 5m"},
 		{"a public key", withQuery, []string{"sign", "--key", public, "--issuer", "i", "--audience", "a"}, 2, "not a JSON Web Key"},
 		{"no such key", withQuery, []string{"sign", "--key", private + "3", "--issuer", "i", "--audience", "a"}, 2, "no such file"},
-		{"no query", goodRequest, []string{"sign", "--key", private, "--issuer", "i", "--audience", "a"}, 1, "query_id must be set"},
+		{"no query", goodRequest, []string{"sign", "--key", private, "--issuer", "i", "--audience", "a"}, 1, "query_id must be 1 to 256 bytes"},
 		{"no JSON", notJSON, []string{"sign", "--key", private, "--issuer", "i", "--audience", "a"}, 1, "line 1"},
 		{"nothing", "", []string{"verify", "--keys", public, "--issuer", "i", "--audience", "a"}, 1, "does not hold: form"},
 		{"keys that are none", "", []string{"verify", "--keys", private, "--issuer", "i", "--audience", "a"}, 2, "not a JSON Web Key Set"},

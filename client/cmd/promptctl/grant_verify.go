@@ -20,8 +20,10 @@ func newGrantVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --keys FILE --issuer NAME --audience NAME [FILE|-]",
 		Short: "Check a signed grant as a service would",
-		Long: `Checks a signed grant as a service would, but for who carries it, and prints the
-Grant in JSON (protojson); or says which check failed, and ends with status 1.
+		Long: `Checks a signed grant as a service would, and prints the Grant in JSON (protojson);
+or says which check failed, and ends with status 1. Who carries it and the rules of
+the request within are for the service to check, and the keys should be public ones
+for signatures, each with an ID of its own.
 ` + grantInput,
 		Example: `  promptctl grant verify --keys grant-keys.jwks --issuer https://harness.example.org \
       --audience prompt-assembly carried.json`,
@@ -96,11 +98,10 @@ func verifyGrant(c carried, keys jose.JSONWebKeySet, issuer, audience string, pl
 	if contents.Plan != plan {
 		return nil, &grant.InvalidError{Check: grant.Payload}
 	}
-	queryID := c.queryID
-	if queryID == "" {
-		queryID = contents.QueryID
+	if c.queryID == "" && !c.byRequest {
+		c.queryID = contents.QueryID
 	}
-	return payload, contents.Holds([]string{audience}, now, queryID)
+	return payload, contents.Holds([]string{audience}, now, c.queryID)
 }
 
 func newGrantShow() *cobra.Command {

@@ -57,32 +57,47 @@ func New(cfg Config) *Grants {
 	return g
 }
 
-// Configure replaces the issuers, whose names differ, as jwks.Keys.Configure does.
-func (g *Grants) Configure(ctx context.Context, issuers []Issuer) error {
+// Prepare returns the change that makes these the issuers. It waits and fails as jwks.Keys.Prepare does.
+func (g *Grants) Prepare(ctx context.Context, issuers []Issuer) (jwks.Change, error) {
 	from := make([]jwks.Issuer, len(issuers))
 	for n, i := range issuers {
 		from[n] = jwks.Issuer{Name: i.Name, Location: i.Keys}
 	}
-	sources, err := g.keys.Configure(ctx, from)
+	sources, change, err := g.keys.Prepare(ctx, from)
 	if err != nil {
-		return err
+		return jwks.Change{}, err
 	}
 	next := make(map[string]*issuer, len(issuers))
 	for n, i := range issuers {
 		next[i.Name] = &issuer{i.Audiences, sources[n]}
 	}
-	g.issuers.Store(&next)
-	return nil
+	return jwks.Change{Discard: change.Discard, Commit: func() {
+		g.issuers.Store(&next)
+		change.Commit()
+	}}, nil
 }
 
 // Keys returns the keys of the issuers.
 func (g *Grants) Keys() *jwks.Keys { return g.keys }
 
-// Verify returns the name of the issuer and what it grants, if all but the relay holds of the grant that is
-// carried by a request with that query id. An error is a *grant.InvalidError, or that of ctx. It waits as
+// Carried is a grant as a request carries it.
+type Carried struct {
+	Token []byte
+	// Plan: it was carried to PlanPrompt, else to SelectMemory.
+	Plan bool
+	// QueryID is that of the request.
+	QueryID string
+	// MayAsk says whether the call may ask for keys of the issuer that are not known.
+	MayAsk func(issuer string) bool
+	// BeforeWait is called once before the call waits for them, and says whether it may.
+	BeforeWait func() bool
+}
+
+// Verify returns the name of the issuer and what it grants, if all but the relay holds; with an error, too,
+// once it is known by the signature. An error is a *grant.InvalidError, or that of ctx. It waits as
 // jwks.Source.Await does.
-func (g *Grants) Verify(ctx context.Context, token []byte, plan bool, queryID string) (string, *grant.Contents, error) {
-	signed, err := grant.Parse(token)
+func (g *Grants) Verify(ctx context.Context, c Carried) (name string, contents *grant.Contents, err error) {
+	signed, err := grant.Parse(c.Token)
 	if err != nil {
 		return "", nil, err
 	}
@@ -90,7 +105,11 @@ func (g *Grants) Verify(ctx context.Context, token []byte, plan bool, queryID st
 	if i == nil {
 		return "", nil, &grant.InvalidError{Check: grant.Key}
 	}
-	key, err := i.keys.Await(ctx, func(s *jwks.Set) (*jwks.Key, error) { return s.Sole(signed.KeyID) }, nil)
+	find := func(s *jwks.Set) (*jwks.Key, error) { return s.Sole(signed.KeyID) }
+	key, err := find(i.keys.Current())
+	if err != nil && c.MayAsk(signed.Issuer) {
+		key, err = i.keys.Await(ctx, find, c.BeforeWait)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return "", nil, ctx.Err()
@@ -103,15 +122,12 @@ func (g *Grants) Verify(ctx context.Context, token []byte, plan bool, queryID st
 	if err != nil {
 		return "", nil, err
 	}
-	contents, err := grant.Open(payload)
-	if err == nil && contents.Plan != plan {
+	contents, err = grant.Open(payload)
+	if err == nil && contents.Plan != c.Plan {
 		err = &grant.InvalidError{Check: grant.Payload}
 	}
 	if err == nil {
-		err = contents.Holds(i.audiences, g.now(), queryID)
+		err = contents.Holds(i.audiences, g.now(), c.QueryID)
 	}
-	if err != nil {
-		return "", nil, err
-	}
-	return signed.Issuer, contents, nil
+	return signed.Issuer, contents, err
 }

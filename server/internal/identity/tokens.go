@@ -38,7 +38,9 @@ type Tokens struct {
 	keys    *jwks.Keys
 	issuers atomic.Pointer[issuers]
 	memory  *lru.Cache[[sha256.Size]byte, *remembered]
-	mu      sync.Mutex // one Configure or Close at a time
+
+	mu     sync.Mutex // one exchange of the issuers at a time
+	closed bool
 }
 
 // NewTokens returns Tokens without issuers, which believe no token. It panics if the metric is
@@ -58,13 +60,9 @@ func NewTokens(cfg TokensConfig) *Tokens {
 	return t
 }
 
-// Configure replaces the issuers. One that is equal to one before keeps its keys, and the tokens of it
-// that are remembered. It waits up to 10 s, or until ctx is done, for the first keys of new URLs; if they
-// do not come, that is logged, and tried again every 10 s. An error, as for a file without keys, leaves
-// everything as it was.
-func (t *Tokens) Configure(ctx context.Context, configured []Issuer) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Prepare returns the change that makes these the issuers. One that is equal to one before keeps the tokens
+// of it that are remembered. It waits and fails as jwks.Keys.Prepare does, and for an issuer that is wrong.
+func (t *Tokens) Prepare(ctx context.Context, configured []Issuer) (jwks.Change, error) {
 	before := t.issuers.Load().all
 	names := map[string]bool{}
 	next := make([]*issuer, 0, len(configured))
@@ -72,30 +70,36 @@ func (t *Tokens) Configure(ctx context.Context, configured []Issuer) error {
 	for _, cfg := range configured {
 		// A trust domain and a claim iss of one name would be one issuer in an Identity.
 		if names[cfg.Name] {
-			return fmt.Errorf("token issuer %q is there twice", cfg.Name)
+			return jwks.Change{}, fmt.Errorf("token issuer %q is there twice", cfg.Name)
 		}
 		names[cfg.Name] = true
 		i := equalIssuer(before, cfg)
 		if i == nil {
 			var err error
 			if i, err = newIssuer(cfg); err != nil {
-				return fmt.Errorf("token issuer %q: %w", cfg.Name, err)
+				return jwks.Change{}, fmt.Errorf("token issuer %q: %w", cfg.Name, err)
 			}
 		}
 		next = append(next, i)
 		from = append(from, jwks.Issuer{Name: cfg.Name, Location: cfg.Keys, SPIFFE: cfg.SPIFFE})
 	}
-	sources, err := t.keys.Configure(ctx, from)
+	sources, change, err := t.keys.Prepare(ctx, from)
 	if err != nil {
-		return err
+		return jwks.Change{}, err
 	}
 	for n, i := range next {
 		if i.keys == nil {
 			i.keys = sources[n]
 		}
 	}
-	t.issuers.Store(newIssuers(next))
-	return nil
+	return jwks.Change{Discard: change.Discard, Commit: func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.closed {
+			t.issuers.Store(newIssuers(next))
+		}
+		change.Commit()
+	}}, nil
 }
 
 func equalIssuer(all []*issuer, cfg Issuer) *issuer {
@@ -123,6 +127,7 @@ func (t *Tokens) Close() {
 	t.keys.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = true
 	t.issuers.Store(newIssuers(nil))
 	t.memory.Purge()
 }

@@ -85,8 +85,14 @@ func (t *Tokens) key(ctx context.Context, i *issuer, u *unverified, beforeWait f
 	if !slices.Contains(i.algorithms, u.algorithm) {
 		return nil, checkAlgorithm
 	}
+	wait := func() bool {
+		if beforeWait != nil {
+			beforeWait()
+		}
+		return true
+	}
 	find := func(s *jwks.Set) (*jwks.Key, error) { return s.Find(u.keyID, u.algorithm) }
-	k, err := i.keys.Await(ctx, find, beforeWait)
+	k, err := i.keys.Await(ctx, find, wait)
 	return k, keyChecks[err]
 }
 

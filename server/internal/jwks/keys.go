@@ -80,9 +80,9 @@ type Keys struct {
 	fetches *prometheus.CounterVec
 
 	sources atomic.Pointer[[]*Source]
-	mu      sync.Mutex      // one Configure, Reload or Close at a time
 	life    context.Context // done once closed
 	close   context.CancelFunc
+	mu      sync.Mutex // one exchange of the sources at a time
 }
 
 // New returns Keys without issuers. It panics if the metric of that use is registered already, as
@@ -104,15 +104,21 @@ func New(cfg Config) *Keys {
 // firstKeysWait is how long the first fetch of a new issuer's keys is waited for.
 const firstKeysWait = 10 * time.Second
 
-// Configure replaces the issuers, whose names differ and whose locations are right, and returns the keys of each. An issuer that is
-// equal to one before keeps its keys. It waits up to 10 s, or until ctx is done, for the first keys of new
-// URLs; if they do not come, that is logged, and tried again every 10 s. An error, as for a file without
-// keys, leaves everything as it was.
-func (k *Keys) Configure(ctx context.Context, issuers []Issuer) ([]*Source, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// Change is what has been prepared. One of its functions is called, once.
+type Change struct {
+	// Commit puts it into force.
+	Commit func()
+	// Discard ends what it has begun, and leaves everything as it was.
+	Discard func()
+}
+
+// Prepare returns the keys of issuers, whose names differ and whose locations are right, and the change that
+// makes them those in force. An issuer that is equal to one in force keeps its keys. It waits up to 10 s, or
+// until ctx is done, for the first keys of new URLs; if they do not come, that is logged, and tried again
+// every 10 s. It fails for a file without keys, and once closed. One change is prepared at a time.
+func (k *Keys) Prepare(ctx context.Context, issuers []Issuer) ([]*Source, Change, error) {
 	if k.life.Err() != nil {
-		return nil, errors.New("closed")
+		return nil, Change{}, errors.New("closed")
 	}
 	before := make(map[Issuer]*Source)
 	for _, s := range *k.sources.Load() {
@@ -120,7 +126,7 @@ func (k *Keys) Configure(ctx context.Context, issuers []Issuer) ([]*Source, erro
 	}
 	next, err := k.prepare(issuers, before)
 	if err != nil {
-		return nil, err
+		return nil, Change{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstKeysWait)
 	defer cancel()
@@ -140,8 +146,11 @@ func (k *Keys) Configure(ctx context.Context, issuers []Issuer) ([]*Source, erro
 		case <-k.life.Done():
 		}
 	}
-	k.replace(next)
-	return next, nil
+	return next, Change{Commit: func() { k.replace(next) }, Discard: func() {
+		for _, u := range fetching {
+			u.close()
+		}
+	}}, nil
 }
 
 // prepare returns the sources, with those of before that are equal. New ones have no keys yet if they
@@ -175,8 +184,13 @@ func (k *Keys) fetched(issuer Issuer) *urlKeys {
 	}
 }
 
-// replace ends the sources that are not in next. The mutex is held.
+// replace ends the sources that are not in next.
 func (k *Keys) replace(next []*Source) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.life.Err() != nil {
+		next = nil
+	}
 	kept := make(map[*Source]bool, len(next))
 	fetched := make(map[string]bool, len(next))
 	for _, s := range next {
@@ -197,8 +211,6 @@ func (k *Keys) replace(next []*Source) {
 // Reload reads the files of keys again. One that cannot be read, or is not a key set, leaves the keys
 // of its issuer as they are, is logged, and is among the Problems.
 func (k *Keys) Reload() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	for _, s := range *k.sources.Load() {
 		if f, ok := s.keys.(*fileKeys); ok {
 			f.reload(k.Now())
@@ -232,7 +244,5 @@ func (k *Keys) Problems() []string {
 // Close ends what fetches keys, and returns once it has ended.
 func (k *Keys) Close() {
 	k.close()
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.replace(nil)
 }

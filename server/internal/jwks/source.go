@@ -32,8 +32,8 @@ const askedKeysWait = 5 * time.Second
 
 // Await returns the key that find finds. Only a call with a key that its issuer's URL did not hold waits,
 // for at most 5 s: if nobody asked for that in the last 10 s, or with the few that ask at the same time.
-// beforeWait is called once before it; it may be nil.
-func (s *Source) Await(ctx context.Context, find func(*Set) (*Key, error), beforeWait func()) (*Key, error) {
+// beforeWait is called once before it, and says whether it may wait.
+func (s *Source) Await(ctx context.Context, find func(*Set) (*Key, error), beforeWait func() bool) (*Key, error) {
 	k, err := find(s.Current())
 	if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrNone) {
 		return k, err
@@ -42,8 +42,9 @@ func (s *Source) Await(ctx context.Context, find func(*Set) (*Key, error), befor
 	if !ok {
 		return nil, err
 	}
-	if beforeWait != nil {
-		beforeWait()
+	if !beforeWait() {
+		fetch.leave()
+		return nil, err
 	}
 	fetch.wait(ctx, askedKeysWait)
 	return find(s.Current())

@@ -62,7 +62,7 @@ type awaited struct {
 
 // wait waits for the fetch, for at most d.
 func (a *awaited) wait(ctx context.Context, d time.Duration) {
-	defer func() { <-a.slots }()
+	defer a.leave()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -71,6 +71,9 @@ func (a *awaited) wait(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// leave gives up the place among those that wait.
+func (a *awaited) leave() { <-a.slots }
 
 // start begins to fetch, until close or until ctx is done.
 func (u *urlKeys) start(ctx context.Context) {

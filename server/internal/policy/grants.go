@@ -85,10 +85,13 @@ func (f *file) useless() {
 	}
 }
 
+// Relays reports whether the caller may carry any grant of the issuer. The rights may be nil.
+func (r *Rights) Relays(issuer string) bool { return r != nil && r.entry.relays[issuer] != nil }
+
 // MayRelay reports whether the caller may carry a grant of the issuer that asserts all this. The rights
 // may be nil.
 func (r *Rights) MayRelay(issuer string, a *Asserted) bool {
-	if r == nil || r.entry.relays[issuer] == nil {
+	if !r.Relays(issuer) {
 		return false
 	}
 	return !a.Memory || r.entry.relays[issuer].rule(a.Scope, r) >= 0

@@ -26,7 +26,7 @@ func (s *Service) authorize(ctx context.Context, req any, _ *grpc.UnaryServerInf
 		return nil, errInternal
 	}
 	who := asserting(ctx)
-	if denial := s.access.Policy().Rights(who).Judge(asserted); denial != nil {
+	if denial := policyOf(ctx).Rights(who).Judge(asserted); denial != nil {
 		return nil, denied(who, denial)
 	}
 	return handler(ctx, req)

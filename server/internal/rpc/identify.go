@@ -23,6 +23,15 @@ type Access struct {
 
 type identifiedKey struct{}
 
+type policyKey struct{}
+
+// policyOf returns the policy that the call is judged by, from its beginning to its end; nil where the server
+// trusts every caller.
+func policyOf(ctx context.Context) *policy.Policy {
+	p, _ := ctx.Value(policyKey{}).(*policy.Policy)
+	return p
+}
+
 // identified returns who calls; nil means that the server trusts every caller.
 func identified(ctx context.Context) *identity.Caller {
 	caller, _ := ctx.Value(identifiedKey{}).(*identity.Caller)
@@ -60,5 +69,6 @@ func (s *Service) identify(ctx context.Context) (context.Context, error) {
 	}
 	connection.introduce()
 	call.Identity(caller.Identity)
+	ctx = context.WithValue(ctx, policyKey{}, s.access.Policy())
 	return context.WithValue(ctx, identifiedKey{}, caller), nil
 }

@@ -44,12 +44,14 @@ const (
 // failed:
 //
 //   - form: the three parts and the header are as above, apart from the values of `typ` and `alg`;
-//   - type: `typ` is the one above, so no signature that was made for something else counts;
+//   - type: `typ` is the one above, so no signature that was made for something else counts; it is looked
+//     at before the rest of the header;
 //   - algorithm: `alg` is that of the key, and one of the two;
 //   - key: the operator trusts the issuer, who has exactly one key with that `kid`;
 //   - signature: it is one by that key;
-//   - payload: it is a Grant, with exactly one request, of the RPC that was called, without a grant in
-//     it and without a field that is unknown; nothing of it is decoded before the signature holds;
+//   - payload: it is a Grant, with both times and exactly one request, of the RPC that was called, without
+//     a grant in it and without a field that is unknown; nothing of it is decoded before the signature
+//     holds, and the request within only after `query`;
 //   - audience: it is one that the operator set for the issuer;
 //   - expiry: `expire_time` has not passed, give or take 30 s, and is later than `issue_time` by at most
 //     5 minutes;
