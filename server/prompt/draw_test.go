@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptassembly/promptassembly/server/budget"
+	"github.com/promptassembly/promptassembly/server/internal/testcounter"
 	"github.com/promptassembly/promptassembly/server/prompt"
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
@@ -53,13 +54,9 @@ func drawRequest(t *rapid.T) prompt.Request {
 		Segments:  segments,
 		MaxChars:  limit(600).Draw(t, "max chars"),
 		MaxTokens: limit(200).Draw(t, "max tokens"),
-		Counter:   rapid.SampledFrom([]tokens.Counter{tokens.Estimate{}, inBytes{}}).Draw(t, "counter"),
+		Counter:   rapid.SampledFrom(counters).Draw(t, "counter"),
 	}
 }
 
-// inBytes is a counter whose unit is the byte.
-type inBytes struct{ tokens.Estimate }
-
-func (inBytes) Name() string { return "bytes" }
-
-func (inBytes) Count(text []byte) int { return len(text) }
+// counters are additive but for the last two.
+var counters = []tokens.Counter{tokens.Estimate{}, testcounter.Pieces{}, testcounter.Merges{}, testcounter.Blocks{}}

@@ -132,8 +132,11 @@ func (s *Service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*p
 	}
 
 	in := toPromptRequest(req, resp.GetMemoryPlan(), counter)
-	plan, err := prompt.New(in)
+	plan, err := prompt.New(ctx, in)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ended(ctx)
+		}
 		return nil, refusedPlan(err)
 	}
 	resp.Plan = fromPromptPlan(&in, plan)
