@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	middleware "github.com/grpc-ecosystem/go-grpc-middleware/v2"
@@ -34,6 +35,8 @@ type Config struct {
 	Tracing trace.TracerProvider
 	// Limits bounds what callers may take.
 	Limits Limits
+	// Tokenizers are further token counters, whose names are not those of the server's own.
+	Tokenizers []tokens.Counter
 	// Access says who may call and what callers may assert, and secures connections. Nil means plaintext,
 	// and that every caller may assert any authority, scope and required segment: that is for callers in
 	// the same process.
@@ -74,9 +77,15 @@ func New(cfg Config) *Server {
 		gauges(cfg.Metrics, "arriving", "requests that take long to arrive", gates.Arriving)
 		gauges(cfg.Metrics, "answers", "answers that their callers have not read", gates.Answers)
 	}
+	counters := tokens.NewSet(append(slices.Clip(cfg.Tokenizers), tokens.Estimate{})...)
+	cache := tokens.NewCache(limits.TokenCacheBytes, counters)
+	if cfg.Metrics != nil {
+		countCache(cfg.Metrics, cache, counters)
+	}
 	service := rpc.New(rpc.Config{
 		Log:           log,
-		Counters:      tokens.NewSet(tokens.Estimate{}),
+		Counters:      counters,
+		Cache:         cache,
 		MessageBytes:  limits.MessageBytes,
 		CallTimeout:   limits.CallTimeout,
 		UnreadTimeout: limits.UnreadTimeout,

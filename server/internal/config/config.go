@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -91,6 +92,7 @@ func newConfig(k *koanf.Koanf) Config {
 			InFlightBytes:      k.Int64("limits.in_flight_bytes"),
 			CallerShare:        k.Float64("limits.caller_share"),
 			BufferedBytes:      k.Int64("limits.buffered_bytes"),
+			TokenCacheBytes:    cmp.Or(k.Int64("limits.token_cache_bytes"), -1), // 0 is none
 			CallTimeout:        k.Duration("limits.call_timeout"),
 			UnreadTimeout:      k.Duration("limits.unread_timeout"),
 			Connections:        k.Int("limits.connections"),

@@ -164,7 +164,7 @@ func TestAllFaultsTogether(t *testing.T) {
 	want := `the configuration is wrong:
   listen (FILE:1): "0.0.0.0": missing port in address; must be host:port, or unix:/path; without TLS on loopback
   limits.streams (FILE:3): is text; must be a whole number, 1 to 4294967295
-  limits.color (FILE:4): there is no such key; there are message_bytes, streams, header_bytes, in_flight_bytes, buffered_bytes, caller_share, call_timeout, unread_timeout, connections, handshake_timeout, connection_age, connection_age_grace, connection_idle
+  limits.color (FILE:4): there is no such key; there are message_bytes, streams, header_bytes, in_flight_bytes, buffered_bytes, caller_share, token_cache_bytes, call_timeout, unread_timeout, connections, handshake_timeout, connection_age, connection_age_grace, connection_idle
   PROMPTD_COLOR (environment): there is no such variable; the nearest is PROMPTD_CONFIG
   log.level (PROMPTD_LOG_LEVEL): "loud": must be debug, info, warn or error
   drain.wait (--drain-wait): "2h": must be a duration of 0s to 1h, such as 1m30s`

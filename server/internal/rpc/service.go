@@ -27,6 +27,8 @@ const MaxMessageBytes = 16 << 20
 type Config struct {
 	Log      *slog.Logger
 	Counters tokens.Set
+	// Cache remembers counts of Counters; nil remembers none.
+	Cache *tokens.Cache
 	// MessageBytes is the size of the largest request that is received, at most MaxMessageBytes.
 	MessageBytes int
 	// CallTimeout is how long a call may take, from its headers on.
@@ -43,6 +45,7 @@ type Service struct {
 	pb.UnimplementedPromptAssemblyServiceServer
 	log           *slog.Logger
 	counters      tokens.Set
+	cache         *tokens.Cache
 	messageBytes  int
 	callTimeout   time.Duration
 	unreadTimeout time.Duration
@@ -57,6 +60,7 @@ func New(cfg Config) *Service {
 	s := &Service{
 		log:           cfg.Log,
 		counters:      cfg.Counters,
+		cache:         cfg.Cache,
 		messageBytes:  cfg.MessageBytes,
 		callTimeout:   cfg.CallTimeout,
 		unreadTimeout: cfg.UnreadTimeout,
@@ -105,7 +109,7 @@ func (s *Service) SelectMemory(ctx context.Context, req *pb.SelectMemoryRequest)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := selectMemory(ctx, req, counter)
+	plan, err := selectMemory(ctx, req, s.remembering(ctx, counter, req.GetUserScope()))
 	if err != nil {
 		return nil, err
 	}
@@ -126,12 +130,12 @@ func (s *Service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*p
 				return nil, err
 			}
 		}
-		if resp.MemoryPlan, err = selectMemory(ctx, memory, memoryCounter); err != nil {
+		if resp.MemoryPlan, err = selectMemory(ctx, memory, s.remembering(ctx, memoryCounter, memory.GetUserScope())); err != nil {
 			return nil, err
 		}
 	}
 
-	in := toPromptRequest(req, resp.GetMemoryPlan(), counter)
+	in := toPromptRequest(req, resp.GetMemoryPlan(), s.remembering(ctx, counter))
 	plan, err := prompt.New(ctx, in)
 	if err != nil {
 		if ctx.Err() != nil {
