@@ -5,7 +5,6 @@ package server
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	middleware "github.com/grpc-ecosystem/go-grpc-middleware/v2"
@@ -35,7 +34,7 @@ type Config struct {
 	Tracing trace.TracerProvider
 	// Limits bounds what callers may take.
 	Limits Limits
-	// Tokenizers are further token counters, whose names are not those of the server's own.
+	// Tokenizers are token counters beside those that every server has; no two have one name.
 	Tokenizers []tokens.Counter
 	// Access says who may call and what callers may assert, and secures connections. Nil means plaintext,
 	// and that every caller may assert any authority, scope and required segment: that is for callers in
@@ -77,7 +76,7 @@ func New(cfg Config) *Server {
 		gauges(cfg.Metrics, "arriving", "requests that take long to arrive", gates.Arriving)
 		gauges(cfg.Metrics, "answers", "answers that their callers have not read", gates.Answers)
 	}
-	counters := tokens.NewSet(append(slices.Clip(cfg.Tokenizers), tokens.Estimate{})...)
+	counters := tokens.NewSet(append(Tokenizers(), cfg.Tokenizers...)...)
 	cache := tokens.NewCache(limits.TokenCacheBytes, counters)
 	if cfg.Metrics != nil {
 		countCache(cfg.Metrics, cache, counters)

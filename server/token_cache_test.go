@@ -48,20 +48,20 @@ callers:
 		request      proto.Message
 		hits, misses float64
 	}{
-		// A line is two texts, and the tags are too short.
-		{"the first", one, "SelectMemory", memories("u"), 0, 2},
-		{"the same", one, "SelectMemory", memories("u"), 2, 0},
-		{"on another connection", again, "SelectMemory", memories("u"), 2, 0},
-		{"by another caller", two, "SelectMemory", memories("u"), 0, 2},
-		{"by another caller again", two, "SelectMemory", memories("u"), 2, 0},
-		{"in another scope", one, "SelectMemory", memories("v"), 0, 2},
+		// All but a line's provenance and text is too short.
+		{"the first", one, "SelectMemory", memories("u"), 0, 1},
+		{"the same", one, "SelectMemory", memories("u"), 1, 0},
+		{"on another connection", again, "SelectMemory", memories("u"), 1, 0},
+		{"by another caller", two, "SelectMemory", memories("u"), 0, 1},
+		{"by another caller again", two, "SelectMemory", memories("u"), 1, 0},
+		{"in another scope", one, "SelectMemory", memories("v"), 0, 1},
 		// Two segments are counted by themselves and in their places, one of them also before the other came.
 		{"segments", one, "PlanPrompt", prompt, 0, 4},
 		{"the same segments", one, "PlanPrompt", prompt, 4, 0},
 		{"segments of another caller", two, "PlanPrompt", prompt, 0, 4},
 		// The line, and of the segments what was placed alike; the memory by itself and before another, one
 		// segment behind it and one between two.
-		{"memory of a scope among them", one, "PlanPrompt", withMemory, 5, 4},
+		{"memory of a scope among them", one, "PlanPrompt", withMemory, 4, 4},
 	} {
 		before := g.values(t)
 		got, err := callBytes(t, call.conn, call.method, marshal(t, call.request))

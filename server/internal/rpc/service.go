@@ -151,7 +151,9 @@ func (s *Service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*p
 func (s *Service) ListTokenizers(context.Context, *pb.ListTokenizersRequest) (*pb.ListTokenizersResponse, error) {
 	resp := &pb.ListTokenizersResponse{UnicodeVersion: norm.Version}
 	for _, c := range s.counters {
-		resp.Tokenizers = append(resp.Tokenizers, &pb.Tokenizer{Name: c.Name(), Exact: c.Exact(), Version: c.Version()})
+		resp.Tokenizers = append(resp.Tokenizers, &pb.Tokenizer{
+			Name: c.Name(), Exact: c.Exact(), Version: c.Version(), Source: c.Source(),
+		})
 	}
 	return resp, nil
 }
