@@ -5,11 +5,6 @@
 // looks like a special token in it is counted as the characters it is written with.
 package bpe
 
-import (
-	"github.com/promptassembly/promptassembly/server/tokens/bpe/internal/merge"
-	"github.com/promptassembly/promptassembly/server/tokens/bpe/internal/split"
-)
-
 // Counter counts tokens. It is safe for concurrent use, and takes time for its rule only at the
 // first Count.
 type Counter struct {
@@ -44,26 +39,3 @@ func (c *Counter) Additive() bool { return c.additive }
 // it takes grows with the text's length n as n log n at most, and it takes about 32 bytes of memory
 // for each byte of the longest run of letters, or of other characters of one kind.
 func (c *Counter) Count(text []byte) int { return c.rule().count(text) }
-
-// rule is what makes tokens of a text: it is normalised and the added tokens are taken out, the rest
-// goes through the splitters one after another, and each piece is merged.
-type rule struct {
-	splitters  []split.Splitter
-	vocabulary *merge.Vocabulary
-}
-
-func (r *rule) count(text []byte) int { return r.pieces(text, r.splitters) }
-
-func (r *rule) pieces(text []byte, splitters []split.Splitter) int {
-	n := 0
-	for len(text) > 0 {
-		end := splitters[0].Next(text)
-		if len(splitters) > 1 {
-			n += r.pieces(text[:end], splitters[1:])
-		} else {
-			n += r.vocabulary.Count(text[:end])
-		}
-		text = text[end:]
-	}
-	return n
-}

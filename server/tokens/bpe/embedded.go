@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	_ "embed" // the merges
+	"encoding/binary"
 	"fmt"
 	"io"
 	"sync"
@@ -62,29 +63,44 @@ func Embedded() []*Counter {
 // embeddedRule returns a function that reads the rule when it is first called.
 func embeddedRule(packed *[]byte, expression string) func() *rule {
 	return sync.OnceValue(func() *rule {
-		pairs, err := unpack(*packed)
+		tokens, err := unpack(*packed)
 		splitter, ok := split.Known(expression)
 		if err != nil || !ok {
 			panic(fmt.Sprintf("bpe: an embedded encoding is broken: %v", err))
 		}
-		return &rule{splitters: []split.Splitter{splitter}, vocabulary: merge.New(pairs, nil)}
+		return &rule{splitters: []split.Splitter{splitter}, vocabulary: merge.New(tokens, nil)}
 	})
 }
 
-func unpack(packed []byte) ([]merge.Pair, error) {
+// unpack returns the tokens of several bytes. Each is made of two before it.
+func unpack(packed []byte) ([]merge.Token, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}
-	blocks, err := io.ReadAll(reader)
-	if err != nil {
+	blocks := make([]byte, binary.LittleEndian.Uint32(packed[len(packed)-4:])) // the size is at the end
+	if _, err := io.ReadFull(reader, blocks); err != nil {
 		return nil, err
 	}
 	n := len(blocks) / 6
-	pairs := make([]merge.Pair, n)
-	for i := range pairs {
-		at := func(block int) uint32 { return uint32(blocks[block*n+i]) }
-		pairs[i] = merge.Pair{Left: at(0) | at(1)<<8 | at(2)<<16, Right: at(3) | at(4)<<8 | at(5)<<16}
+	tokens := make([]merge.Token, n)
+	texts := make([]byte, 256, 256+8*n)
+	for b := range texts {
+		texts[b] = byte(b)
 	}
-	return pairs, nil
+	text := func(id uint32) []byte {
+		if id < 256 {
+			return texts[id : id+1]
+		}
+		return tokens[id-256].Text
+	}
+	for i := range tokens {
+		at := func(block int) uint32 { return uint32(blocks[block*n+i]) }
+		t := &tokens[i]
+		t.Left, t.Right = at(0)|at(1)<<8|at(2)<<16, at(3)|at(4)<<8|at(5)<<16
+		start := len(texts)
+		texts = append(append(texts, text(t.Left)...), text(t.Right)...)
+		t.Text = texts[start:len(texts):len(texts)]
+	}
+	return tokens, nil
 }

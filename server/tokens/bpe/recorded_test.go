@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/promptassembly/promptassembly/server/tokens/bpe"
@@ -87,5 +88,29 @@ func TestEmbeddedAgainstReference(t *testing.T) {
 	r := readRecorded(t, "testdata/tiktoken.json.gz")
 	for _, name := range []string{"cl100k_base", "o200k_base"} {
 		t.Run(name, func(t *testing.T) { compare(t, embedded(t, name), texts, r.Counts[name]) })
+	}
+}
+
+// A small vocabulary with the pre-tokenisers, normalisers and added tokens of the families.
+func TestSmallVocabularies(t *testing.T) {
+	texts := readTexts(t, "testdata/texts.jsonl.gz")
+	counts := readRecorded(t, "testdata/small.json.gz").Counts
+	files, err := filepath.Glob("testdata/small/*.json")
+	if err != nil || len(files) != len(counts) {
+		t.Fatalf("%d files, counts of %d: %v", len(files), len(counts), err)
+	}
+	for _, path := range files {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		t.Run(name, func(t *testing.T) {
+			file, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := bpe.Load(name, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, c, texts, counts[name])
+		})
 	}
 }

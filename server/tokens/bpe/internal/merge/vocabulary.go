@@ -14,8 +14,11 @@ const (
 	noToken = MaxTokens // larger than every id
 )
 
-// Pair is two tokens that merge into one.
-type Pair struct{ Left, Right uint32 }
+// Token is a token of several bytes, and the two that merge into it.
+type Token struct {
+	Left, Right uint32
+	Text        []byte
+}
 
 // Vocabulary is tokens and the merges that make them. A token below 256 is that byte, the others are
 // made by one merge each, and of two possible merges the one that makes the lower token goes first.
@@ -23,38 +26,42 @@ type Pair struct{ Left, Right uint32 }
 type Vocabulary struct {
 	bytes  [1 << 16]uint32 // by two bytes, what they merge into
 	merged []uint64        // a hash table of left, right and what they merge into; 0 is free
+	filter []uint64        // a bit for each hash of left and right that do merge; far smaller than merged
 	short  []key           // a hash table of the tokens of at most 15 bytes; the zero key is free
 	long   map[string]struct{}
 	shift  struct{ merged, short uint8 }
 	max    int // bytes of the longest token
 }
 
-// New returns the vocabulary in which pairs[i] makes token 256 + i of two lower ones. No pair may
-// occur twice, and merging the bytes of any token must lead to it; whole are further pieces that are
-// one token although merging does not lead there. There may be at most MaxTokens tokens.
-func New(pairs []Pair, whole []string) *Vocabulary {
+// New returns the vocabulary in which tokens[i] is token 256 + i. No two may be made of the same ones,
+// and merging the bytes of any must lead to it; whole are further pieces that are one token although
+// merging does not lead there. There may be at most MaxTokens tokens. New keeps none of the texts.
+func New(tokens []Token, whole []string) *Vocabulary {
 	v := &Vocabulary{long: map[string]struct{}{}}
 	for i := range v.bytes {
 		v.bytes[i] = noToken
 	}
-	v.merged, v.shift.merged = table[uint64](len(pairs))
-	v.short, v.shift.short = table[key](256 + len(pairs) + len(whole))
+	v.merged, v.shift.merged = table[uint64](len(tokens))
+	v.filter = make([]uint64, len(v.merged)<<filterBits/64)
+	v.short, v.shift.short = table[key](256 + len(tokens) + len(whole))
 
-	texts := newTexts(pairs)
 	for b := range 256 {
 		v.add([]byte{byte(b)})
 	}
-	for i, p := range pairs {
-		v.add(texts.of(256 + i))
-		if p.Left < 256 && p.Right < 256 {
-			v.bytes[p.Left<<8|p.Right] = uint32(256 + i)
+	for i, t := range tokens {
+		v.add(t.Text)
+		if t.Left < 256 && t.Right < 256 {
+			v.bytes[t.Left<<8|t.Right] = uint32(256 + i)
 			continue
 		}
-		slot := v.slot(p.Left, p.Right)
+		h := hashPair(t.Left, t.Right)
+		bit := h >> (v.shift.merged - filterBits)
+		v.filter[bit/64] |= 1 << (bit % 64)
+		slot := int(h >> v.shift.merged)
 		for v.merged[slot] != 0 {
 			slot = (slot + 1) & (len(v.merged) - 1)
 		}
-		v.merged[slot] = uint64(p.Left)<<(2*idBits) | uint64(p.Right)<<idBits | uint64(256+i)
+		v.merged[slot] = uint64(t.Left)<<(2*idBits) | uint64(t.Right)<<idBits | uint64(256+i)
 	}
 	for _, s := range whole {
 		v.add([]byte(s))
@@ -62,35 +69,10 @@ func New(pairs []Pair, whole []string) *Vocabulary {
 	return v
 }
 
-// texts is the bytes of the tokens that merges make, one after another.
-type texts struct {
-	bytes []byte
-	ends  []int
-}
-
-func newTexts(pairs []Pair) texts {
-	t := texts{bytes: make([]byte, 256, 256+8*len(pairs)), ends: make([]int, 256, 256+len(pairs))}
-	for b := range 256 {
-		t.bytes[b], t.ends[b] = byte(b), b+1
-	}
-	for _, p := range pairs {
-		t.bytes = append(append(t.bytes, t.of(int(p.Left))...), t.of(int(p.Right))...)
-		t.ends = append(t.ends, len(t.bytes))
-	}
-	return t
-}
-
-func (t texts) of(token int) []byte {
-	if token == 0 {
-		return t.bytes[:1]
-	}
-	return t.bytes[t.ends[token-1]:t.ends[token]]
-}
-
-// table returns an empty hash table for n entries, at most half full, and by how much a hash is
+// table returns an empty hash table for n entries, at most four fifths full, and by how much a hash is
 // shifted to be a place in it.
 func table[T any](n int) (slots []T, shift uint8) {
-	log := max(bits.Len(uint(2*n)), 1)
+	log := max(bits.Len(uint(n+n/4)), 4)
 	return make([]T, 1<<log), uint8(64 - log)
 }
 
@@ -99,8 +81,12 @@ func (v *Vocabulary) join(left, right uint32) uint32 {
 	if left < 256 && right < 256 {
 		return v.bytes[left<<8|right]
 	}
+	h := hashPair(left, right)
+	if bit := h >> (v.shift.merged - filterBits); v.filter[bit/64]>>(bit%64)&1 == 0 {
+		return noToken
+	}
 	want := uint64(left)<<idBits | uint64(right)
-	slot := v.slot(left, right)
+	slot := int(h >> v.shift.merged)
 	for {
 		entry := v.merged[slot&(len(v.merged)-1)]
 		if entry>>idBits == want {
@@ -113,8 +99,11 @@ func (v *Vocabulary) join(left, right uint32) uint32 {
 	}
 }
 
-func (v *Vocabulary) slot(left, right uint32) int {
-	return int((uint64(left)<<idBits | uint64(right)) * 0x9E3779B97F4A7C15 >> v.shift.merged)
+// filterBits is the logarithm of the bits that the filter has for each place in the table.
+const filterBits = 3
+
+func hashPair(left, right uint32) uint64 {
+	return (uint64(left)<<idBits | uint64(right)) * 0x9E3779B97F4A7C15
 }
 
 // maxShort is the longest text, in bytes, that a key holds.
@@ -184,7 +173,7 @@ func (v *Vocabulary) has(text []byte) bool {
 
 // Size is about how many bytes of memory v takes.
 func (v *Vocabulary) Size() int {
-	n := len(v.bytes)*4 + cap(v.merged)*8 + cap(v.short)*16
+	n := len(v.bytes)*4 + cap(v.merged)*8 + cap(v.filter)*8 + cap(v.short)*16
 	for s := range v.long {
 		n += 2*16 + len(s)
 	}
