@@ -51,6 +51,20 @@ func TestCountJSON(t *testing.T) {
 	}
 }
 
+// gpt2File describes a small vocabulary. In it "a b" is two tokens.
+const gpt2File = "../../../server/tokens/bpe/testdata/small/gpt2.json"
+
+func TestCountWithFile(t *testing.T) {
+	got := promptctl(t, "a b", "count", "--tokenizer-file", "mine="+gpt2File)
+	if want := "tokenizer tokens exact\nmine           2 yes\nchars 3, bytes 3\n"; got.status != 0 || got.stdout != want {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	got = promptctl(t, "a b", "count", "--tokenizer-file", "mine="+gpt2File, "--tokenizer", "estimate,mine")
+	if want := "tokenizer tokens exact\nestimate       2 no\nmine           2 yes\nchars 3, bytes 3\n"; got.status != 0 || got.stdout != want {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+}
+
 func TestCountOfNothing(t *testing.T) {
 	if got := promptctl(t, "", "count", "-"); got.status != 0 || !strings.HasSuffix(got.stdout, "\nchars 0, bytes 0\n") {
 		t.Errorf("got %+v", got)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,11 +13,12 @@ import (
 
 // counterFlags are the flags that choose token counters of this program.
 type counterFlags struct {
-	names []string
+	names, files []string
 }
 
 func (f *counterFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.names, "tokenizer", nil, "names of tokenizers, with commas between (default estimate)")
+	cmd.Flags().StringSliceVar(&f.names, "tokenizer", nil, "names of tokenizers, with commas between (default: those of --tokenizer-file, or else estimate)")
+	cmd.Flags().StringArrayVar(&f.files, "tokenizer-file", nil, "NAME=FILE, a further tokenizer that a tokenizer.json describes; may stand several times")
 	completeTokenizers(cmd)
 }
 
@@ -31,11 +33,26 @@ func completeTokenizers(cmd *cobra.Command) {
 
 // chosen returns the counters of the names that were given.
 func (f *counterFlags) chosen() ([]tokens.Counter, error) {
-	set := tokens.NewSet(server.Tokenizers()...)
-	names := f.names
-	if len(names) == 0 {
-		names = []string{tokens.EstimateName}
+	counters, names := server.Tokenizers(), f.names
+	byDefault := []string{tokens.EstimateName}
+	for i, text := range f.files {
+		file, err := server.ParseTokenizerFile(text)
+		if err == nil && i > 0 && slices.Contains(byDefault, file.Name) {
+			err = errors.New("has the name of another")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--tokenizer-file %s: %w", text, err)
+		}
+		counter, err := file.Load()
+		if err != nil {
+			return nil, fmt.Errorf("--tokenizer-file %s: %w", file.Name, err)
+		}
+		counters, byDefault = append(counters, counter), append(byDefault[:i], file.Name)
 	}
+	if len(names) == 0 {
+		names = byDefault
+	}
+	set := tokens.NewSet(counters...)
 	var chosen []tokens.Counter
 	for _, name := range names {
 		if name == "" {

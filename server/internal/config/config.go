@@ -19,6 +19,8 @@ type Config struct {
 	Listen string
 	// Access says who may call. Its Policy may be empty.
 	Access server.AccessConfig
+	// Tokenizers are the files of further token counters; no two have one name.
+	Tokenizers []server.TokenizerFile
 	// AdminListen is the address that health and metrics are served on; empty: none.
 	AdminListen string
 	// Log says how promptd logs.
@@ -74,6 +76,7 @@ func newConfig(k *koanf.Koanf) Config {
 				ShortestLife: k.Duration("tls.shortest_life"),
 			},
 		},
+		Tokenizers:  tokenizersOf(k.String("tokenizers")),
 		AdminListen: addressOf(k.String("admin.listen")),
 		Log: Log{
 			JSON:  k.String("log.format") == "json",

@@ -63,6 +63,7 @@ func Keys() []Key {
 		text("tls.workload_api", Text, "", "unix:///path or tcp://ip:port", checkWorkloadAPI, "SPIFFE Workload API that gives certificate, key and authorities, in place of the files"),
 		duration("tls.shortest_life", time.Hour, time.Second, 365*day, "shortest life of a client certificate that is believed; connections end within half of it, before which clients renew it"),
 		text("admin.listen", Address, "127.0.0.1:50052", "host:port, unix:/path, or off", checkAdmin, "where health and metrics are served, in plaintext; it shows no content"),
+		text("tokenizers", Text, "", "NAME=FILE, several with commas between", checkTokenizers, "further token counters, by name, and the tokenizer.json file of each, which is read at the start"),
 		choice("log.format", "text", "form of the log on standard error", "text", "json"),
 		choice("log.level", "info", "least severe level that is logged", "debug", "info", "warn", "error"),
 		{Name: "log.calls", Kind: Bool, Default: "true", Help: "log a record of each call, without memory or segment text"},

@@ -51,7 +51,8 @@ func TestEveryKey(t *testing.T) {
 			Certificate: "/c.pem", Key: "/k.pem", ClientCA: "/ca.pem", TrustDomain: "example.org", ClientName: server.DNSName,
 			ShortestLife: 8 * time.Hour,
 		}},
-		Log: config.Log{JSON: true, Level: slog.LevelWarn},
+		Tokenizers: []server.TokenizerFile{{Name: "qwen3", Path: "/q=1.json"}, {Name: "meta/llama-3:8b_v.1", Path: "l.json"}},
+		Log:        config.Log{JSON: true, Level: slog.LevelWarn},
 		CallLog: server.CallLog{
 			Scope: server.ScopeOmitted, ScopeKey: []byte("0123 ünïcode"),
 		},
@@ -92,6 +93,9 @@ tls:
   shortest_life: 8h
 admin:
   listen: off
+tokenizers: >-
+  qwen3=/q=1.json,
+  meta/llama-3:8b_v.1=l.json
 log: {format: json, level: warn, calls: false, scope: omitted, scope_key: "0123 ünïcode"}
 drain:
   wait: 5s

@@ -26,6 +26,7 @@ tls.client_name              spiffe       default
 tls.workload_api             ""           default
 tls.shortest_life            1h           default
 admin.listen                 off          FILE
+tokenizers                   ""           default
 log.format                   text         default
 log.level                    info         default
 log.calls                    false        --log-calls
