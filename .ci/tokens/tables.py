@@ -72,14 +72,13 @@ def combining_classes():
         value = unicodedata.ucd_3_2_0.combining(c)
         if value and nfd(c) == c:
             marks.setdefault(value, c)
+    lowest, highest = marks[min(marks)], marks[max(marks)]
     found = {}
     for c in map(chr, CODE_POINTS):
-        if nfd(c) != c:
+        if nfd(c) != c or nfd("a" + c + lowest) == "a" + c + lowest and nfd("a" + highest + c) == "a" + highest + c:
             continue
         below = {v for v, m in marks.items() if m != c and nfd("a" + c + m) == "a" + m + c}
         above = {v for v, m in marks.items() if m != c and nfd("a" + m + c) == "a" + c + m}
-        if not below and not above:
-            continue
         own = [v for v in marks if v not in below and v not in above]
         if not own:  # a class that no old mark has
             own = [unicodedata.combining(c)]

@@ -9,15 +9,18 @@ import (
 	"github.com/promptassembly/promptassembly/server/tokens/bpe"
 )
 
-// With TOKENIZERS naming a folder of vocabularies NAME.json, and counts.json.gz recorded of them by the
-// reference, which .ci/run makes from packages.
-func TestRealVocabularies(t *testing.T) {
-	folder := os.Getenv("TOKENIZERS")
+// With REFERENCE naming a folder of further texts, real vocabularies NAME.json from packages, and what
+// the references count; .ci/run makes it.
+func TestFurtherTexts(t *testing.T) {
+	folder := os.Getenv("REFERENCE")
 	if folder == "" {
-		t.Skip("TOKENIZERS is not set")
+		t.Skip("REFERENCE names no folder")
 	}
 	texts := readTexts(t, filepath.Join(folder, "texts.jsonl.gz"))
-	for name, counts := range readRecorded(t, filepath.Join(folder, "counts.json.gz")).Counts {
+	for name, counts := range readRecorded(t, filepath.Join(folder, "embedded.json.gz")).Counts {
+		t.Run(name, func(t *testing.T) { compare(t, embedded(t, name), texts, counts) })
+	}
+	for name, counts := range readRecorded(t, filepath.Join(folder, "loaded.json.gz")).Counts {
 		t.Run(name, func(t *testing.T) {
 			file, err := os.ReadFile(filepath.Join(folder, name+".json"))
 			if err != nil {
@@ -28,7 +31,7 @@ func TestRealVocabularies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("loaded in %v, additive: %t", time.Since(start), c.Additive())
+			t.Logf("loaded in %v; additive: %t", time.Since(start), c.Additive())
 			compare(t, c, texts, counts)
 		})
 	}
