@@ -44,6 +44,10 @@ def added(content, special=False, normalized=False):
 DEEPSEEK = ["\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
             "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
             " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]
+# Of DeepSeek V2, with fewer letters, and of DeepSeek Coder.
+DEEPSEEK2 = ["[\r\n]", "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿΑ-Ωα-ωЀ-ҁ𐐀-𐑏]+", "\\s?[!-/:-~！-／：-～‘-‟　-。]+", "\\s+$", "[一-龥ࠀ-一가-퟿]+"]
+CODER = ["[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", "[一-龥ࠀ-一가-퟿]+"]
+INDIVIDUAL = {"type": "Digits", "individual_digits": True}
 NFC = {"type": "NFC"}
 TOKENS = [added("<tool_call>"), added("</tool_call>", special=True), added("<think>"), added("think>"), added("</think>", special=True),
           added("<mem", special=True), added("mem>"), added("  ", normalized=True), added("\n\n\n", normalized=True), added("<a>b"), added("=="),
@@ -57,7 +61,10 @@ VARIANTS = {
     "gpt4o": {"pre_tokenizer": sequence(split(f"{UPPER_FIRST}{ANY_CASE}?|{UPPER_ONLY}{ANY_CASE}?|\\p{{N}}{{1,3}}|{OTHERS_PATH}", "Removed", True), byte_level())},
     "nemo": {"pre_tokenizer": sequence(split(f"{UPPER_FIRST}|{UPPER_ONLY}|\\p{{N}}|{OTHERS_PATH}"), byte_level()), "model": {"ignore_merges": True}},
     "deepseek": {"normalizer": {"type": "Sequence", "normalizers": []}, "pre_tokenizer": sequence(*map(split, DEEPSEEK), byte_level())},
-    "digits": {"pre_tokenizer": sequence({"type": "Digits", "individual_digits": True}, byte_level(regex=True))},
+    "deepseek2": {"pre_tokenizer": sequence(*map(split, DEEPSEEK2), INDIVIDUAL, byte_level())},
+    "coder": {"pre_tokenizer": sequence(*map(split, CODER), INDIVIDUAL, byte_level())},
+    "runs": {"pre_tokenizer": sequence(split(r"\s+$"), split(r"\s?[!-/:-~！-／：-～‘-‟　-。]+"), split(r"[a-e\n ]{1,3}"), byte_level(regex=True))},
+    "digits": {"pre_tokenizer": sequence(INDIVIDUAL, byte_level(regex=True))},
     "numbers": {"pre_tokenizer": sequence({"type": "Digits", "individual_digits": False}, sequence(split(r"\p{N}"), byte_level()))},
     "spaced": {"pre_tokenizer": byte_level(prefix=True, regex=True)},
     "spaced_pieces": {"pre_tokenizer": sequence(split(r"\p{N}+"), byte_level(prefix=True, regex=True))},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // object is a JSON object, with the key where it stands in the file, "" for the whole.
@@ -111,6 +112,9 @@ func orFile(key string) string {
 	}
 	return key
 }
+
+// tooDeep reports whether what stands at the key may hold no further lists.
+func tooDeep(key string) bool { return strings.Count(key, "[") == 8 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 

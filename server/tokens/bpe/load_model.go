@@ -1,6 +1,7 @@
 package bpe
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -81,13 +82,14 @@ func (o object) isPlainBPE() error {
 // readVocab gives every token its place. The ids in the file do not matter, but that they differ.
 func (m *model) readVocab(raw json.RawMessage) error {
 	ids := map[uint32]struct{}{}
-	read := map[string]struct{}{}
+	names := map[string]struct{}{}
 	var several []string // the tokens of several bytes
 	err := eachField("model.vocab", raw, func(name string, value *json.Decoder) error {
-		var id uint32
-		if err := value.Decode(&id); err != nil {
+		var read *uint32
+		if err := value.Decode(&read); err != nil || read == nil {
 			return fmt.Errorf("model.vocab[%q] is no id", name)
 		}
+		id := *read
 		if _, ok := ids[id]; ok {
 			return fmt.Errorf("model.vocab[%q] is %d, as another token is", name, id)
 		}
@@ -95,10 +97,10 @@ func (m *model) readVocab(raw json.RawMessage) error {
 		if len(ids) > merge.MaxTokens {
 			return fmt.Errorf("model.vocab has more than %d tokens", merge.MaxTokens)
 		}
-		if _, ok := read[name]; ok || name == "" {
+		if _, ok := names[name]; ok || name == "" {
 			return fmt.Errorf("model.vocab has the token %q twice, or it is empty", name)
 		}
-		read[name] = struct{}{}
+		names[name] = struct{}{}
 		text, ok := fromByteLevel(name)
 		switch {
 		case !ok: // no text has it
@@ -129,41 +131,30 @@ func (m *model) readVocab(raw json.RawMessage) error {
 }
 
 func (m *model) readMerges(raw json.RawMessage) error {
-	var first json.Token // of the list; the others are written alike
-	return eachElement("model.merges", raw, func(value *json.Decoder) error {
-		key := fmt.Sprintf("model.merges[%d]", len(m.merges))
-		if len(m.merges) == maxMerges {
-			return fmt.Errorf("model.merges has more than %d elements", maxMerges)
-		}
-		names, form, err := readMerge(value)
-		if err != nil {
-			return fmt.Errorf("%s is no pair of tokens", key)
-		}
-		if first == nil {
-			first = form
-		}
-		if form != first {
-			return fmt.Errorf("%s is written in another way than those before it", key)
-		}
+	pairs, err := readPairs(raw)
+	if err != nil {
+		return err
+	}
+	for rank, names := range pairs {
 		var pair [2]uint32
 		text := ""
 		for i, name := range names {
-			bytes, ok := fromByteLevel(name)
-			if pair[i], ok = m.place(bytes, ok); !ok {
-				return fmt.Errorf("%s names the token %q, which is not in model.vocab or not of bytes", key, name)
+			part, ok := fromByteLevel(name)
+			if pair[i], ok = m.place(part, ok); !ok {
+				return fmt.Errorf("model.merges[%d] names the token %q, which is not in model.vocab or not of bytes", rank, name)
 			}
-			text += bytes
+			text += part
 		}
 		place, ok := m.places[text]
 		if !ok {
-			return fmt.Errorf("%s makes the token %q, which is not in model.vocab", key, names[0]+names[1])
+			return fmt.Errorf("model.merges[%d] makes the token %q, which is not in model.vocab", rank, names[0]+names[1])
 		}
 		if _, ok := m.merges[pair]; ok {
-			return fmt.Errorf("%s is there for the second time", key)
+			return fmt.Errorf("model.merges[%d] is there for the second time", rank)
 		}
-		m.merges[pair] = merged{uint32(len(m.merges)), place}
-		return nil
-	})
+		m.merges[pair] = merged{uint32(rank), place}
+	}
+	return nil
 }
 
 func (m *model) place(text string, ok bool) (uint32, bool) {
@@ -174,31 +165,33 @@ func (m *model) place(text string, ok bool) (uint32, bool) {
 	return place, ok
 }
 
-// readMerge reads "a b" or ["a", "b"], and says which of the two it was.
-func readMerge(value *json.Decoder) (names [2]string, form json.Token, err error) {
-	var raw any
-	if err := value.Decode(&raw); err != nil {
-		return names, nil, err
+// readPairs reads the merges, which are all written as "a b", or all as ["a", "b"].
+func readPairs(raw json.RawMessage) ([][]string, error) {
+	if isNull(raw) {
+		return nil, fmt.Errorf("model.merges is missing")
 	}
-	switch v := raw.(type) {
-	case string:
-		left, right, ok := strings.Cut(v, " ")
-		if !ok || strings.Contains(right, " ") {
-			return names, nil, fmt.Errorf("%q has not one space", v)
-		}
-		return [2]string{left, right}, "text", nil
-	case []any:
-		if len(v) != 2 {
-			return names, nil, fmt.Errorf("%d elements", len(v))
-		}
-		left, ok := v[0].(string)
-		right, also := v[1].(string)
-		if !ok || !also {
-			return names, nil, fmt.Errorf("no strings")
-		}
-		return [2]string{left, right}, "list", nil
+	if bytes.Count(raw, []byte(",")) > 2*maxMerges {
+		return nil, fmt.Errorf("model.merges has more than %d elements", maxMerges)
 	}
-	return names, nil, fmt.Errorf("neither a string nor a list")
+	var pairs [][]string
+	var lines []string
+	switch {
+	case json.Unmarshal(raw, &lines) == nil:
+		for _, line := range lines {
+			pairs = append(pairs, strings.Split(line, " "))
+		}
+	case json.Unmarshal(raw, &pairs) != nil:
+		return nil, fmt.Errorf("model.merges is neither a list of strings nor one of pairs")
+	}
+	for rank, pair := range pairs {
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("model.merges[%d] is not two tokens", rank)
+		}
+	}
+	if len(pairs) > maxMerges {
+		return nil, fmt.Errorf("model.merges has more than %d elements", maxMerges)
+	}
+	return pairs, nil
 }
 
 // vocabulary numbers the tokens anew, in the order in which merges make them. Of several merges into
@@ -293,15 +286,15 @@ func fromByteLevel(name string) (string, bool) {
 }
 
 var byteLevel = func() map[rune]byte {
-	bytes := map[rune]byte{}
+	table := map[rune]byte{}
 	unseen := rune(0x100)
 	for b := range rune(256) {
 		if '!' <= b && b <= '~' || 0xA1 <= b && b <= 0xAC || 0xAE <= b && b <= 0xFF {
-			bytes[b] = byte(b)
+			table[b] = byte(b)
 			continue
 		}
-		bytes[unseen] = byte(b)
+		table[unseen] = byte(b)
 		unseen++
 	}
-	return bytes
+	return table
 }()

@@ -19,6 +19,9 @@ func (r *rule) readPreTokenizer(raw json.RawMessage) error {
 	return err
 }
 
+// maxSplitters is how many pre-tokenisers there may be.
+const maxSplitters = 16
+
 // readPart reads one pre-tokeniser, and reports whether ByteLevel, which is the last, was read.
 func (r *rule) readPart(key string, raw json.RawMessage, done bool) (bool, error) {
 	o, err := readObject(key, raw, "type", "pretokenizers", "pattern", "behavior", "invert",
@@ -31,6 +34,9 @@ func (r *rule) readPart(key string, raw json.RawMessage, done bool) (bool, error
 		return done, err
 	}
 	if kind == "Sequence" {
+		if tooDeep(key) {
+			return done, fmt.Errorf("%s is nested too deeply", key)
+		}
 		parts, err := o.list("pretokenizers")
 		for i := 0; i < len(parts) && err == nil; i++ {
 			done, err = r.readPart(fmt.Sprintf("%s[%d]", o.at("pretokenizers"), i), parts[i], done)
@@ -39,6 +45,9 @@ func (r *rule) readPart(key string, raw json.RawMessage, done bool) (bool, error
 	}
 	if done {
 		return done, fmt.Errorf("%s comes after ByteLevel: what it would make of bytes is not known", key)
+	}
+	if len(r.splitters) == maxSplitters {
+		return done, fmt.Errorf("%s is one of more than %d", key, maxSplitters)
 	}
 	switch kind {
 	case "Split":

@@ -109,10 +109,16 @@ func TestLoadRefuses(t *testing.T) {
 		{`{"model":{"vocab":{"!":5}}}`, "as another token is"},
 		{`{"model":{"vocab":{"!":-1}}}`, `model.vocab["!"] is no id`},
 		{`{"model":{"vocab":{"":70000}}}`, "or it is empty"},
-		{`{"model":{"merges":{}}}`, "model.merges is not a list"},
-		{`{"model":{"merges":["a b c"]}}`, "model.merges[0] is no pair of tokens"},
-		{`{"model":{"merges":[["a"]]}}`, "model.merges[0] is no pair of tokens"},
-		{`{"model":{"merges":["t h",["i","n"]]}}`, "model.merges[1] is written in another way"},
+		{`{"model":{"vocab":{"!":null}}}`, `model.vocab["!"] is no id`},
+		{`{"model":{"merges":null}}`, "model.merges is missing"},
+		{`{"normalizer":` + strings.Repeat(`{"type":"Sequence","normalizers":[`, 9) + strings.Repeat(`]}`, 9) + `}`, "is nested too deeply"},
+		{`{"pre_tokenizer":` + strings.Repeat(`{"type":"Sequence","pretokenizers":[`, 9) + strings.Repeat(`]}`, 9) + `}`, "is nested too deeply"},
+		{`{"pre_tokenizer":{"type":"Sequence","pretokenizers":[` + strings.Repeat(split+",", 16) + split + `]}}`, "pre_tokenizer.pretokenizers[16] is one of more than 16"},
+		{`{"model":{"merges":{}}}`, "model.merges is neither a list of strings nor one of pairs"},
+		{`{"model":{"merges":[1]}}`, "model.merges is neither a list of strings nor one of pairs"},
+		{`{"model":{"merges":["a b c"]}}`, "model.merges[0] is not two tokens"},
+		{`{"model":{"merges":[["a"]]}}`, "model.merges[0] is not two tokens"},
+		{`{"model":{"merges":["t h",["i","n"]]}}`, "model.merges is neither a list of strings nor one of pairs"},
 		{`{"model":{"merges":["nosuch token"]}}`, `model.merges[0] names the token "nosuch"`},
 		{`{"model":{"merges":["▁ a"]}}`, `model.merges[0] names the token "▁", which is not in model.vocab or not of bytes`},
 		{`{"model":{"merges":["q z"]}}`, `model.merges[0] makes the token "qz", which is not in model.vocab`},
@@ -200,6 +206,11 @@ func TestLoadedAdditive(t *testing.T) {
 		}
 		if c.Additive() != tt.want {
 			t.Errorf("%s: additive is %t", tt.change, c.Additive())
+		}
+	}
+	for _, name := range []string{"numbers", "runs", "spaced", "spaced_pieces"} {
+		if load(t, name).Additive() {
+			t.Errorf("%s is additive", name)
 		}
 	}
 }

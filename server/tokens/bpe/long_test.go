@@ -58,7 +58,7 @@ func TestLongTextsTakeLinearTime(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	counters := []*bpe.Counter{embedded(t, "cl100k_base"), embedded(t, "o200k_base")}
-	for _, name := range []string{"added", "deepseek", "gpt2", "qwen35", "nemo", "spaced_pieces", "digits"} {
+	for _, name := range []string{"added", "deepseek", "deepseek2", "runs", "gpt2", "qwen35", "nemo", "spaced_pieces", "digits"} {
 		counters = append(counters, load(t, name))
 	}
 	short, long := longTexts(32<<10), longTexts(256<<10)

@@ -13,7 +13,7 @@ import (
 // whose tokens span what a wrong splitter would leave together.
 func additiveCounters(t testing.TB) []*bpe.Counter {
 	counters := []*bpe.Counter{embedded(t, "cl100k_base"), embedded(t, "o200k_base")}
-	for _, name := range []string{"gpt2", "llama3", "qwen", "qwen35", "gpt4o", "nemo", "deepseek", "digits", "added"} {
+	for _, name := range []string{"gpt2", "llama3", "qwen", "qwen35", "gpt4o", "nemo", "deepseek", "deepseek2", "coder", "digits", "added"} {
 		counters = append(counters, load(t, name))
 	}
 	for _, c := range counters {

@@ -15,8 +15,8 @@ type cases struct {
 
 func (cases) Covers() bool { return true }
 
-// Seams as for words; that a '/' may follow the line breaks matters to neither.
-func (cases) Seams() bool { return true }
+// Seam as for words; that a '/' may follow the line breaks matters to neither side.
+func (cases) Seam(Seam) Effect { return Cuts }
 
 func (s cases) Next(text []byte) int {
 	c, n := s.at(text)

@@ -11,8 +11,8 @@ type deepSeek struct{ *classTable }
 
 func (deepSeek) Covers() bool { return false }
 
-// Seams as for words.
-func (deepSeek) Seams() bool { return true }
+// Seam as for words.
+func (deepSeek) Seam(Seam) Effect { return Cuts }
 
 const (
 	wordOrMark = letter | mark

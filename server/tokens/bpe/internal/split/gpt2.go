@@ -9,10 +9,10 @@ type gpt2 struct{ *classTable }
 
 func (gpt2) Covers() bool { return true }
 
-// Seams: white space before a '<' or '-' ends there, as does the '"' before the space. The white
-// space in front of a '<' is the one line break after the '>', which is a piece also where the text
-// ends; that in front of the '-' is followed by it in both texts of the promise.
-func (gpt2) Seams() bool { return true }
+// Seam: white space before a '<' or '-' ends there, as does the '"' before the space. The white space
+// in front of a '<' is the one line break after the '>', which is a piece also where the text ends;
+// that in front of the '-' is followed by it in both texts of the promise.
+func (gpt2) Seam(Seam) Effect { return Cuts }
 
 func (s gpt2) Next(text []byte) int {
 	if end := contraction(text, 0, false); end > 0 {

@@ -7,10 +7,8 @@ type Splitter interface {
 	// Covers reports whether every piece is a match of the expression, and none what lies between
 	// two matches.
 	Covers() bool
-	// Seams reports whether pieces end at the seams that package bpe names, and are there the same
-	// for either side alone. A splitter of which that is not so takes nothing but numbers, or the
-	// characters of a script, out of what is around a seam.
-	Seams() bool
+	// Seam says what the splitter does at a seam.
+	Seam(seam Seam) Effect
 }
 
 const (
@@ -31,8 +29,8 @@ const (
 // GPT2 is the expression of GPT-2, which the pre-tokeniser ByteLevel brings along.
 const GPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// Known returns the splitter that cuts as the expression does, letter by letter one of those that are
-// known here, or false.
+// Known returns the splitter that cuts as the expression does, or false. It knows some expressions
+// letter by letter, and those of runs of one set.
 func Known(expression string) (Splitter, bool) {
 	t := classes()
 	switch expression {
@@ -48,19 +46,13 @@ func Known(expression string) (Splitter, bool) {
 		return cases{t, 3, true}, true
 	case upperFirst + `|` + upperOnly + `|\p{N}|` + othersPath: // Mistral Nemo
 		return cases{t, 1, false}, true
-	case `\p{N}{1,3}`: // DeepSeek V3, with the next two
-		return numbers{t, 3}, true
-	case "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+":
-		return scripts{}, true
 	case "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" +
 		" ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+":
 		return deepSeek{t}, true
-	case `\p{N}`:
-		return numbers{t, 1}, true
-	case `\p{N}+`:
-		return numbers{t, 0}, true
+	case `\s+$`: // DeepSeek V2
+		return trailing{t}, true
 	}
-	return nil, false
+	return parseRuns(t, expression)
 }
 
 // Digits returns the splitter of the pre-tokeniser of this name.

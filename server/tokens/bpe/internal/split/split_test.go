@@ -48,6 +48,10 @@ func TestNext(t *testing.T) {
 		{"neither", deepseek, []string{"12\x00", " ", "5", "\x00a", "\u200B1", "\n", "1"}},
 		{"numbers alone", `\p{N}{1,3}`, []string{"123", "4", "abc ", "٣", "x"}},
 		{"runs of numbers", `\p{N}+`, []string{"12345", "abc ", "٣", "x"}},
+		{"line breaks by themselves", `[\r\n]`, []string{"a", "\r", "\n", "\n", "b "}},
+		{"white space belongs to the run after it", `\s?[!-/:-~　-。]+`, []string{"1 ", " !!", "2", "\n-", "\t", "\t\u3000\u3000。", "3", "。\u3000", " 4"}},
+		{"a few at most", `[ab]{1,3}`, []string{"aba", "b", "ccc", "a"}},
+		{"white space at the ends of lines", `\s+$`, []string{"a", " ", "\nb", " \n\t", "\n c", "\t "}},
 		{"scripts", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", []string{"ab", "中文かな", "、", "ー", "한"}},
 	} {
 		s := known(t, tt.expression)
@@ -59,6 +63,33 @@ func TestNext(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.pieces) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.pieces)
+		}
+	}
+}
+
+// The effects of what is no expression of words, by hand.
+func TestSeam(t *testing.T) {
+	for _, tt := range []struct {
+		expression string
+		want       [3]Effect
+	}{
+		{CL100K, [3]Effect{Cuts, Cuts, Cuts}},
+		{`\p{N}{1,3}`, [3]Effect{Passes, Passes, Passes}},
+		{`[一-龥]+`, [3]Effect{Passes, Passes, Passes}},
+		{`[\r\n]`, [3]Effect{Cuts, Cuts, Passes}},
+		{`\s?[A-Za-zé]+`, [3]Effect{Passes, Passes, Cuts}},
+		{`\s?[A-Zé]+`, [3]Effect{Passes, Passes, Spoils}},
+		{`\s?\p{L}+`, [3]Effect{Passes, Passes, Cuts}},
+		{`\s?\p{P}+`, [3]Effect{Passes, Spoils, Cuts}}, // '<' is a symbol
+		{`\s?[!-/:-~]+`, [3]Effect{Spoils, Spoils, Cuts}},
+		{`[!-/:-~]+`, [3]Effect{Cuts, Cuts, Cuts}},
+		{"[\n<]+", [3]Effect{Spoils, Cuts, Passes}},
+		{`[" ]`, [3]Effect{Passes, Passes, Spoils}},
+		{`\s+$`, [3]Effect{Spoils, Spoils, Spoils}},
+	} {
+		s := known(t, tt.expression)
+		if got := [3]Effect{s.Seam(Lines), s.Seam(Separator), s.Seam(Attribute)}; got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.expression, got, tt.want)
 		}
 	}
 }
@@ -77,7 +108,9 @@ func TestDigits(t *testing.T) {
 }
 
 func TestUnknown(t *testing.T) {
-	for _, expression := range []string{"", `\p{N}{1,2}`, CL100K + "|x", " " + GPT2} {
+	for _, expression := range []string{
+		"", CL100K + "|x", " " + GPT2, `\p{N}*`, `\p{Lu}`, `\s?`, `\s`, "a", "[]", "[]a]", "[^a]", "[a", "[z-a]", "[a-]", `[\d]`, `[a&&b]`, "[[a]]", "[a]+?", "[a]{2}",
+	} {
 		if _, ok := Known(expression); ok {
 			t.Errorf("%q is known", expression)
 		}

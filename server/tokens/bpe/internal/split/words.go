@@ -13,10 +13,10 @@ type words struct {
 
 func (words) Covers() bool { return true }
 
-// Seams: a piece that holds a line break ends with line breaks or, where only white space follows,
-// with it; the next piece starts at the '<' or '-'. A '"' is in a piece of other characters, which
-// the space ends. Up to there no rule looks further than that next character.
-func (words) Seams() bool { return true }
+// Seam: a piece that holds a line break ends with line breaks or, where only white space follows, with
+// it; the next piece starts at the '<' or '-'. A '"' is in a piece of other characters, which the space
+// ends. Up to there no rule looks further than that next character.
+func (words) Seam(Seam) Effect { return Cuts }
 
 func (s words) Next(text []byte) int {
 	c, n := s.at(text)
