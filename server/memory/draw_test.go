@@ -163,5 +163,5 @@ func drawCounter(t *rapid.T) tokens.Counter {
 	return rapid.SampledFrom(counters).Draw(t, "counter")
 }
 
-// counters are additive but for the last two.
-var counters = []tokens.Counter{tokens.Estimate{}, testcounter.Pieces{}, testcounter.Merges{}, testcounter.Blocks{}}
+// counters are of every kind, some of them additive.
+var counters = testcounter.All("../tokens/bpe/testdata/small")

@@ -9,7 +9,6 @@ import (
 	"github.com/promptassembly/promptassembly/server/budget"
 	"github.com/promptassembly/promptassembly/server/internal/testcounter"
 	"github.com/promptassembly/promptassembly/server/prompt"
-	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
 var hostileText = rapid.Map(rapid.SliceOfN(rapid.OneOf(
@@ -58,5 +57,5 @@ func drawRequest(t *rapid.T) prompt.Request {
 	}
 }
 
-// counters are additive but for the last two.
-var counters = []tokens.Counter{tokens.Estimate{}, testcounter.Pieces{}, testcounter.Merges{}, testcounter.Blocks{}}
+// counters are of every kind, some of them additive.
+var counters = testcounter.All("../tokens/bpe/testdata/small")
