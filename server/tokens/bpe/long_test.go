@@ -1,4 +1,8 @@
+//go:build !race
+
 package bpe_test
+
+// The race detector makes this take minutes, and finds nothing in it.
 
 import (
 	"math/rand/v2"
@@ -58,7 +62,7 @@ func TestLongTextsTakeLinearTime(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	counters := []*bpe.Counter{embedded(t, "cl100k_base"), embedded(t, "o200k_base")}
-	for _, name := range []string{"added", "deepseek", "deepseek2", "runs", "gpt2", "qwen35", "nemo", "spaced_pieces", "digits"} {
+	for _, name := range []string{"added", "deepseek", "runs"} {
 		counters = append(counters, load(t, name))
 	}
 	short, long := longTexts(32<<10), longTexts(256<<10)

@@ -23,7 +23,9 @@ func (v *Vocabulary) Count(piece []byte) int {
 	default:
 		s := scratches.Get().(*scratch)
 		n := s.count(v, piece)
-		scratches.Put(s)
+		if len(piece) <= maxKept {
+			scratches.Put(s)
+		}
 		return n
 	}
 }
@@ -77,6 +79,9 @@ type scratch struct {
 	before, after  []int32
 	heap           []uint64 // merges, lowest first: the token made, then where
 }
+
+// maxKept is the length, in bytes, of the longest piece whose scratch is kept for the next one.
+const maxKept = 1 << 20
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 

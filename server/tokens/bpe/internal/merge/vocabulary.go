@@ -170,12 +170,3 @@ func (v *Vocabulary) has(text []byte) bool {
 		slot++
 	}
 }
-
-// Size is about how many bytes of memory v takes.
-func (v *Vocabulary) Size() int {
-	n := len(v.bytes)*4 + cap(v.merged)*8 + cap(v.filter)*8 + cap(v.short)*16
-	for s := range v.long {
-		n += 2*16 + len(s)
-	}
-	return n
-}
