@@ -110,7 +110,7 @@ func TestAccessOrder(t *testing.T) {
 		{mandatory("SEGMENT_KIND_IDENTITY"), func() { r.Segments = append(r.Segments, sent(whoKind, "me", "I.", new(true))) }},
 		{mandatory("SEGMENT_KIND_TOOL_DESCRIPTIONS"), func() { r.Segments = append(r.Segments, sent(toolsKind, "", "Saw.", nil)) }},
 		{
-			refused{codes.InvalidArgument, "UNKNOWN_TOKENIZER", map[string]string{"known": "estimate"}},
+			refused{codes.InvalidArgument, "UNKNOWN_TOKENIZER", map[string]string{"known": tokenizerNames()}},
 			func() { r.Tokenizer = "" },
 		},
 		{

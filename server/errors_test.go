@@ -74,11 +74,11 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			name: "unknown tokenizer", request: selected(func(r *pb.SelectMemoryRequest) { r.Tokenizer = canary }),
-			code: codes.InvalidArgument, reason: "UNKNOWN_TOKENIZER", metadata: metadata{"known": "estimate"},
+			code: codes.InvalidArgument, reason: "UNKNOWN_TOKENIZER", metadata: metadata{"known": tokenizerNames()},
 		},
 		{
 			name: "unknown tokenizer of the memory", request: planned(func(r *pb.PlanPromptRequest) { r.Memory.Tokenizer = canary }),
-			code: codes.InvalidArgument, reason: "UNKNOWN_TOKENIZER", metadata: metadata{"known": "estimate"},
+			code: codes.InvalidArgument, reason: "UNKNOWN_TOKENIZER", metadata: metadata{"known": tokenizerNames()},
 		},
 		{
 			name: "blank mode", request: planned(func(r *pb.PlanPromptRequest) {

@@ -34,7 +34,11 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(answer.GetTokenizers()[0].GetName())
+	for _, tokenizer := range answer.GetTokenizers() {
+		if !tokenizer.GetExact() {
+			fmt.Println(tokenizer.GetName())
+		}
+	}
 
 	_ = conn.Close()
 	s.Drain(ctx, 0)

@@ -254,7 +254,7 @@ func TestGrantOrder(t *testing.T) {
 			func() { m.Policy.TopK = nil },
 		},
 		{func() refused {
-			return refused{codes.InvalidArgument, "UNKNOWN_TOKENIZER", map[string]string{"known": "estimate"}}
+			return refused{codes.InvalidArgument, "UNKNOWN_TOKENIZER", map[string]string{"known": tokenizerNames()}}
 		}, func() { r.Tokenizer = "" }},
 		{func() refused { return refused{} }, func() {}},
 	} {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"runtime"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 // MaxMessageBytes is the size of the largest request that the contract allows.
 const MaxMessageBytes = rpc.MaxMessageBytes
 
-// Limits bounds what callers may take of a server. A field that is not positive is its default: to have
-// none of a limit, set it high.
+// Limits bounds what callers may take of a server. A field that is not positive is its default, unless
+// it says otherwise: to have none of a limit, set it high.
 type Limits struct {
 	// MessageBytes is the size of the largest request, at most MaxMessageBytes, the default.
 	MessageBytes int
@@ -38,6 +39,9 @@ type Limits struct {
 	// second ends as CANCELLED. A caller with nothing else under way may have 64 KiB of answers and 256
 	// KiB of requests beyond it. Default 128 MiB.
 	BufferedBytes int64
+	// TokenCacheBytes bounds the memory of token counts that are remembered from call to call, 36 bytes
+	// each. Negative: none are. Default 32 MiB.
+	TokenCacheBytes int64
 	// CallTimeout is how long a call may take from its headers to its answer; a caller's own deadline
 	// may be earlier. A health watch may take longer. Default 30 s.
 	CallTimeout time.Duration
@@ -75,6 +79,7 @@ func DefaultLimits() Limits {
 		InFlightBytes:      int64(runtime.GOMAXPROCS(0)) * 4 << 20,
 		CallerShare:        0.5,
 		BufferedBytes:      128 << 20,
+		TokenCacheBytes:    32 << 20,
 		CallTimeout:        30 * time.Second,
 		UnreadTimeout:      time.Minute,
 		Connections:        4096,
@@ -98,6 +103,7 @@ func (l Limits) withDefaults() Limits {
 		InFlightBytes:      positive(l.InFlightBytes, d.InFlightBytes),
 		CallerShare:        min(positive(l.CallerShare, d.CallerShare), 1),
 		BufferedBytes:      positive(l.BufferedBytes, d.BufferedBytes),
+		TokenCacheBytes:    cmp.Or(l.TokenCacheBytes, d.TokenCacheBytes),
 		CallTimeout:        positive(l.CallTimeout, d.CallTimeout),
 		UnreadTimeout:      positive(l.UnreadTimeout, d.UnreadTimeout),
 		Connections:        positive(l.Connections, d.Connections),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/promptassembly/promptassembly/server/internal/admission"
 	"github.com/promptassembly/promptassembly/server/internal/observe"
+	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
 // CallLog says what the record of a call holds beside its method, code, reasons, sizes and duration.
@@ -96,4 +97,28 @@ func gauges(registerer prometheus.Registerer, name, what string, gate *admission
 			Name: "promptassembly_" + name + "_limit_bytes", Help: "How many bytes of " + what + " there may be.",
 		}, func() float64 { return float64(gate.Limit()) }),
 	)
+}
+
+// countCache registers what came of looking for remembered counts, and the memory that they take.
+func countCache(registerer prometheus.Registerer, cache *tokens.Cache, counters tokens.Set) {
+	for _, counter := range counters {
+		name := counter.Name()
+		if name == tokens.EstimateName {
+			continue // is not remembered
+		}
+		labels := prometheus.Labels{"tokenizer": name}
+		registerer.MustRegister(
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "promptassembly_token_cache_hits_total", ConstLabels: labels,
+				Help: "Texts whose tokens were counted before, in this call or another.",
+			}, func() float64 { return float64(cache.Use(name).Hits) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "promptassembly_token_cache_misses_total", ConstLabels: labels,
+				Help: "Texts whose tokens had to be counted, but for the shortest.",
+			}, func() float64 { return float64(cache.Use(name).Misses) }),
+		)
+	}
+	registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "promptassembly_token_cache_bytes", Help: "Bytes that remembered token counts take.",
+	}, func() float64 { return float64(cache.Bytes()) }))
 }

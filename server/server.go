@@ -34,6 +34,8 @@ type Config struct {
 	Tracing trace.TracerProvider
 	// Limits bounds what callers may take.
 	Limits Limits
+	// Tokenizers are token counters beside those that every server has; no two have one name.
+	Tokenizers []tokens.Counter
 	// Access says who may call and what callers may assert, and secures connections. Nil means plaintext,
 	// and that every caller may assert any authority, scope and required segment: that is for callers in
 	// the same process.
@@ -74,9 +76,15 @@ func New(cfg Config) *Server {
 		gauges(cfg.Metrics, "arriving", "requests that take long to arrive", gates.Arriving)
 		gauges(cfg.Metrics, "answers", "answers that their callers have not read", gates.Answers)
 	}
+	counters := tokens.NewSet(append(Tokenizers(), cfg.Tokenizers...)...)
+	cache := tokens.NewCache(limits.TokenCacheBytes, counters)
+	if cfg.Metrics != nil {
+		countCache(cfg.Metrics, cache, counters)
+	}
 	service := rpc.New(rpc.Config{
 		Log:           log,
-		Counters:      tokens.NewSet(tokens.Estimate{}),
+		Counters:      counters,
+		Cache:         cache,
 		MessageBytes:  limits.MessageBytes,
 		CallTimeout:   limits.CallTimeout,
 		UnreadTimeout: limits.UnreadTimeout,

@@ -85,8 +85,8 @@ func TestVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen != 240 {
-		t.Errorf("%d vectors, want 240", seen)
+	if seen != 243 {
+		t.Errorf("%d vectors, want 243", seen)
 	}
 }
 
@@ -151,11 +151,14 @@ func (v vector) run(t *testing.T, conn *grpc.ClientConn) {
 	if err := proto.Unmarshal(received, response); err != nil {
 		t.Fatal(err)
 	}
+	if listed, ok := response.(*pb.ListTokenizersResponse); ok {
+		listed.Tokenizers = alsoIn(expected.(*pb.ListTokenizersResponse).GetTokenizers(), listed.GetTokenizers(), (*pb.Tokenizer).GetName)
+	}
 	if diff := cmp.Diff(expected, response, protocmp.Transform(),
 		protocmp.IgnoreFields(&pb.MemoryDecision{}, "detail"),
 		protocmp.IgnoreFields(&pb.SegmentDecision{}, "detail"),
 		protocmp.IgnoreFields(&pb.ListTokenizersResponse{}, "unicode_version"),
-		protocmp.IgnoreFields(&pb.Tokenizer{}, "version"),
+		protocmp.IgnoreFields(&pb.Tokenizer{}, "version", "source"),
 	); diff != "" {
 		t.Errorf("%s\nthe answer differs (-want +got):\n%s", v.Shows, diff)
 	}
@@ -175,6 +178,10 @@ func (want *vectorError) check(t *testing.T, err error) {
 			t.Errorf("violation_count %q, want %d", got, len(want.Violations))
 		}
 		delete(metadata, "violation_count")
+	}
+	if known := want.Metadata["known"]; known != "" {
+		itself := func(name string) string { return name }
+		metadata["known"] = strings.Join(alsoIn(strings.Split(known, ","), strings.Split(metadata["known"], ","), itself), ",")
 	}
 	size := proto.Size(s.Proto())
 	if rest, cut := strings.CutPrefix(want.Metadata["segments"], metadata["segments"]+","); cut {
@@ -207,6 +214,25 @@ func (want *vectorError) check(t *testing.T, err error) {
 	if diff := cmp.Diff(want.Violations, paths); diff != "" && len(want.Violations)+len(paths) > 0 {
 		t.Errorf("violations differ (-want +got):\n%s", diff)
 	}
+}
+
+// alsoIn returns what of got has the name of one in want: a server may have more tokenizers. If the names
+// of got do not ascend, it returns nothing.
+func alsoIn[T any](want, got []T, name func(T) string) []T {
+	wanted := make(map[string]bool)
+	for _, element := range want {
+		wanted[name(element)] = true
+	}
+	var kept []T
+	for i, element := range got {
+		if i > 0 && name(got[i-1]) >= name(element) {
+			return nil
+		}
+		if wanted[name(element)] {
+			kept = append(kept, element)
+		}
+	}
+	return kept
 }
 
 // messagesOf returns an empty request and an empty response of a method.

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptassembly/promptassembly/server/budget"
+	"github.com/promptassembly/promptassembly/server/internal/testcounter"
 	"github.com/promptassembly/promptassembly/server/memory"
 	"github.com/promptassembly/promptassembly/server/tokens"
 )
@@ -159,12 +160,8 @@ func drawPolicy(t *rapid.T) memory.Policy {
 }
 
 func drawCounter(t *rapid.T) tokens.Counter {
-	return rapid.SampledFrom([]tokens.Counter{tokens.Estimate{}, inBytes{}}).Draw(t, "counter")
+	return rapid.SampledFrom(counters).Draw(t, "counter")
 }
 
-// inBytes is a counter whose unit is the byte.
-type inBytes struct{ tokens.Estimate }
-
-func (inBytes) Name() string { return "bytes" }
-
-func (inBytes) Count(text []byte) int { return len(text) }
+// counters are of every kind, some of them additive.
+var counters = testcounter.All("../tokens/bpe/testdata/small")

@@ -16,7 +16,8 @@ func SignNormalized(s string) string {
 }
 
 func Line(c *Candidate, rendering Rendering, place int) string {
-	return string(appendLine(nil, c, rendering, place))
+	line, _ := appendLine(nil, c, rendering, place)
+	return string(line)
 }
 
 func LineChars(c *Candidate, rendering Rendering) int { return lineChars(c, rendering) }

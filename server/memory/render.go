@@ -9,9 +9,20 @@ const closingTag = "</recalled_memory>"
 
 // appendOpening appends the opening tag of a context with that many memories, and its newline.
 func appendOpening(dst []byte, scope string, selected int) []byte {
+	return appendSelected(appendScope(dst, scope), selected)
+}
+
+// appendScope appends the opening tag as far as it is the same for any number of memories, up to a
+// seam.
+func appendScope(dst []byte, scope string) []byte {
 	dst = append(dst, `<recalled_memory user_scope="`...)
 	dst = appendAttribute(dst, scope)
-	dst = append(dst, `" selected="`...)
+	return append(dst, '"')
+}
+
+// appendSelected appends the rest of the opening tag, and its newline.
+func appendSelected(dst []byte, selected int) []byte {
+	dst = append(dst, ` selected="`...)
 	dst = strconv.AppendInt(dst, int64(selected), 10)
 	return append(dst, "\">\n"...)
 }
@@ -22,18 +33,20 @@ func openingChars(scope string) int {
 	return len("<recalled_memory user_scope=\"\" selected=\"\">\n") + attributeChars(scope)
 }
 
-// appendLine appends the line of a memory at that place of the context, and its newline.
-func appendLine(dst []byte, c *Candidate, rendering Rendering, place int) []byte {
+// appendLine appends the line of a memory at that place of the context, and its newline. What stands
+// before the seam may change from query to query, what follows not; the seam is an offset into line,
+// and its start where the place is not apart from the text.
+func appendLine(dst []byte, c *Candidate, rendering Rendering, place int) (line []byte, seam int) {
 	if rendering == Compact {
-		dst = appendCompactTag(dst, c, place)
+		dst, seam = appendCompactTag(dst, c, place)
 	} else {
-		dst = appendFullTag(dst, c)
+		dst, seam = appendFullTag(dst, c)
 	}
 	dst = appendText(dst, c.Text)
-	return append(dst, "</memory_hit>\n"...)
+	return append(dst, "</memory_hit>\n"...), seam
 }
 
-func appendFullTag(dst []byte, c *Candidate) []byte {
+func appendFullTag(dst []byte, c *Candidate) (tag []byte, seam int) {
 	p := &c.Provenance
 	dst = append(dst, `<memory_hit memory_id="`...)
 	dst = appendAttribute(dst, c.ID)
@@ -43,7 +56,9 @@ func appendFullTag(dst []byte, c *Candidate) []byte {
 	dst = appendScore(dst, c.Score)
 	dst = append(dst, `" source_rank="`...)
 	dst = strconv.AppendUint(dst, uint64(c.SourceRank), 10)
-	dst = append(dst, `" source_id="`...)
+	dst = append(dst, '"')
+	seam = len(dst)
+	dst = append(dst, ` source_id="`...)
 	dst = appendAttribute(dst, p.SourceID)
 	dst = append(dst, `" source_type="`...)
 	dst = appendAttribute(dst, p.SourceType)
@@ -59,21 +74,29 @@ func appendFullTag(dst []byte, c *Candidate) []byte {
 		dst = append(dst, `" conflict_key="`...)
 		dst = appendAttribute(dst, c.ConflictKey)
 	}
-	return append(dst, `">`...)
+	return append(dst, `">`...), seam
 }
 
-func appendCompactTag(dst []byte, c *Candidate, place int) []byte {
+func appendCompactTag(dst []byte, c *Candidate, place int) (tag []byte, seam int) {
+	start := len(dst)
 	dst = append(dst, `<memory_hit n="`...)
 	dst = strconv.AppendInt(dst, int64(place), 10)
+	dst = append(dst, '"')
+	seam = len(dst)
 	if c.Provenance.CapturedAt.Set {
-		dst = append(dst, `" captured="`...)
+		dst = append(dst, ` captured="`...)
 		dst = c.Provenance.CapturedAt.utc().AppendFormat(dst, "2006-01-02")
+		dst = append(dst, '"')
 	}
 	if c.Authority > UserDefault {
-		dst = append(dst, `" authority="`...)
+		dst = append(dst, ` authority="`...)
 		dst = append(dst, c.Authority.String()...)
+		dst = append(dst, '"')
 	}
-	return append(dst, `">`...)
+	if len(dst) == seam {
+		seam = start
+	}
+	return append(dst, '>'), seam
 }
 
 // lineChars returns the code points of a memory's line as the only one of the context, without its

@@ -1,8 +1,8 @@
 package memory
 
 // pack takes the surviving candidates in order and selects each that fits. A memory is atomic: one
-// that does not fit is skipped whole, and smaller ones may still enter. Nothing is rendered twice:
-// a line is appended, counted and, if it passes the token budget, cut off again.
+// that does not fit is skipped whole, and smaller ones may still enter. No line is rendered twice: it
+// is appended, counted and, if it passes the token budget, cut off again.
 func (s *selection) pack() {
 	if s.ctx.Err() != nil {
 		return
@@ -10,9 +10,9 @@ func (s *selection) pack() {
 	s.lines = s.lines[:0]
 	s.needed = resize(s.needed, len(s.items))
 	s.plan.Selected = make([]string, 0, min(uint64(len(s.items)), uint64(s.Policy.TopK)))
-	chars, tokens := 0, 0 // of the lines that were selected
+	chars := 0 // of the lines that were selected
 	tagChars := openingChars(s.Scope) + len(closingTag)
-	closingTokens := s.Counter.Count([]byte(closingTag))
+	tokens := s.countTokens()
 
 	for i := range s.plan.Decisions {
 		d := &s.plan.Decisions[i]
@@ -39,10 +39,10 @@ func (s *selection) pack() {
 		}
 
 		start := len(s.lines)
-		s.lines = appendLine(s.lines, s.candidate(i), s.Policy.Rendering, place)
-		d.Counted, d.Tokens = true, s.Counter.Count(s.lines[start:])
-		s.text = appendOpening(s.text[:0], s.Scope, place)
-		neededTokens := s.Counter.Count(s.text) + tokens + d.Tokens + closingTokens
+		var seam, neededTokens int
+		s.lines, seam = appendLine(s.lines, s.candidate(i), s.Policy.Rendering, place)
+		d.Counted = true
+		d.Tokens, neededTokens = tokens.try(start, seam, place)
 		if !s.Policy.MaxTokens.Fits(neededTokens) {
 			d.Reason, s.needed[i] = TokenBudgetExceeded, neededTokens
 			s.lines = s.lines[:start]
@@ -51,8 +51,9 @@ func (s *selection) pack() {
 
 		d.Reason, d.Position = Selected, place
 		chars += line
-		tokens += d.Tokens
+		tokens.take(d.Tokens, neededTokens)
 		s.plan.Selected = append(s.plan.Selected, s.candidate(i).ID)
-		s.plan.UsedChars, s.plan.UsedTokens = needed, neededTokens
+		s.plan.UsedChars = needed
 	}
+	s.plan.UsedTokens = tokens.used()
 }

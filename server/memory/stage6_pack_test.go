@@ -215,3 +215,54 @@ func TestOnlyWhatMayBeSelectedIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// An additive counter gets what changes from query to query and what does not as texts of their own.
+func TestTextsThatAreCounted(t *testing.T) {
+	captured := memory.Provenance{SourceID: "s", SourceType: "t", CapturedAt: instant("2025-05-01T12:00:00Z")}
+	for _, tt := range []struct {
+		name      string
+		rendering memory.Rendering
+		authority memory.Authority
+		from      memory.Provenance
+		want      []string
+	}{
+		{
+			"full", memory.Full, memory.UserDefault, captured,
+			[]string{
+				`<memory_hit memory_id="m1" authority="user_default" score="0.9" source_rank="1"`,
+				` source_id="s" source_type="t" captured_at="2025-05-01T12:00:00Z"> captured="</memory_hit>` + "\n",
+			},
+		},
+		{
+			"compact", memory.Compact, memory.CurrentTurn, captured,
+			[]string{`<memory_hit n="1"`, ` captured="2025-05-01" authority="current_turn"> captured="</memory_hit>` + "\n"},
+		},
+		{
+			"compact, undated", memory.Compact, memory.CurrentTurn,
+			memory.Provenance{},
+			[]string{`<memory_hit n="1"`, ` authority="current_turn"> captured="</memory_hit>` + "\n"},
+		},
+		{
+			"compact, with a place alone", memory.Compact, memory.UserDefault,
+			memory.Provenance{},
+			[]string{`<memory_hit n="1"> captured="</memory_hit>` + "\n"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			counter := new(tally)
+			m := recalled("m1", ` captured="`, 0.9)
+			m.Authority, m.Provenance = tt.authority, tt.from
+			req := request(memory.Policy{TopK: 1, MaxChars: budget.Unlimited(), MaxTokens: budget.Unlimited(), Rendering: tt.rendering}, m)
+			req.Counter = counter
+			plan := selectFrom(req)
+			want := append([]string{`<recalled_memory user_scope="u-1"`, "</recalled_memory>"}, tt.want...)
+			want = append(want, " selected=\"1\">\n")
+			if diff := cmp.Diff(want, counter.asked); diff != "" {
+				t.Errorf("texts (-want +got):\n%s", diff)
+			}
+			if whole := counter.Estimate.Count([]byte(plan.Context)); plan.UsedTokens != whole {
+				t.Errorf("%d tokens used, the context has %d", plan.UsedTokens, whole)
+			}
+		})
+	}
+}

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptassembly/promptassembly/server/budget"
+	"github.com/promptassembly/promptassembly/server/internal/testcounter"
 	"github.com/promptassembly/promptassembly/server/prompt"
-	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
 var hostileText = rapid.Map(rapid.SliceOfN(rapid.OneOf(
@@ -53,13 +53,9 @@ func drawRequest(t *rapid.T) prompt.Request {
 		Segments:  segments,
 		MaxChars:  limit(600).Draw(t, "max chars"),
 		MaxTokens: limit(200).Draw(t, "max tokens"),
-		Counter:   rapid.SampledFrom([]tokens.Counter{tokens.Estimate{}, inBytes{}}).Draw(t, "counter"),
+		Counter:   rapid.SampledFrom(counters).Draw(t, "counter"),
 	}
 }
 
-// inBytes is a counter whose unit is the byte.
-type inBytes struct{ tokens.Estimate }
-
-func (inBytes) Name() string { return "bytes" }
-
-func (inBytes) Count(text []byte) int { return len(text) }
+// counters are of every kind, some of them additive.
+var counters = testcounter.All("../tokens/bpe/testdata/small")

@@ -30,7 +30,7 @@ func TestBlankRequiredSegment(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// It comes before budgets: none of these fits.
-			plan, err := prompt.New(request(budget.Of(0), budget.Of(0), tt.segments...))
+			plan, err := newPlan(request(budget.Of(0), budget.Of(0), tt.segments...))
 			var empty *prompt.EmptyError
 			if plan != nil || !errors.As(err, &empty) || empty.Segment != tt.want {
 				t.Errorf("%+v, %v; want an error about %s", plan, err, tt.want)
@@ -61,7 +61,7 @@ func TestRequiredSegmentsPassABudget(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, segments := range [][]prompt.Segment{segments, segments[:4]} { // an optional one changes nothing
-				plan, err := prompt.New(request(tt.chars, tt.tokens, segments...))
+				plan, err := newPlan(request(tt.chars, tt.tokens, segments...))
 				var over *prompt.BudgetError
 				if plan != nil || !errors.As(err, &over) {
 					t.Fatalf("%+v, %v; want a budget error", plan, err)
@@ -72,7 +72,7 @@ func TestRequiredSegmentsPassABudget(t *testing.T) {
 			}
 		})
 	}
-	if _, err := prompt.New(request(budget.Of(29), budget.Of(13), segments...)); err != nil {
+	if _, err := newPlan(request(budget.Of(29), budget.Of(13), segments...)); err != nil {
 		t.Errorf("budgets that are just enough: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package prompt_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/promptassembly/promptassembly/server/budget"
@@ -19,7 +20,7 @@ func ExampleNew() {
 		MaxTokens: budget.Unlimited(),
 		Counter:   tokens.Estimate{},
 	}
-	plan, err := prompt.New(req)
+	plan, err := prompt.New(context.Background(), req)
 	if err != nil {
 		fmt.Println(err) // a required segment is blank, or they alone exceed a budget
 		return

@@ -35,7 +35,7 @@ func FuzzPlan(f *testing.F) {
 func keepsItsPromises(t *rapid.T) {
 	req := drawRequest(t)
 	sent := slices.Clone(req.Segments)
-	plan, err := prompt.New(req)
+	plan, err := newPlan(req)
 	if diff := cmp.Diff(sent, req.Segments); diff != "" {
 		t.Fatalf("the request was changed:\n%s", diff)
 	}
@@ -51,7 +51,7 @@ func keepsItsPromises(t *rapid.T) {
 }
 
 func isTheReference(t *rapid.T, req prompt.Request) {
-	plan, err := prompt.New(req)
+	plan, err := newPlan(req)
 	wantPlan, wantErr := reference(req)
 	if diff := cmp.Diff(wantErr, err); diff != "" {
 		t.Fatalf("error (-reference +got):\n%s", diff)
@@ -100,7 +100,7 @@ func decidesOnEach(t *rapid.T, req prompt.Request, plan *prompt.Plan) {
 func ignoresTheOrderOfSegments(t *rapid.T, req prompt.Request, plan *prompt.Plan) {
 	shuffled := req
 	shuffled.Segments = rapid.Permutation(req.Segments).Draw(t, "shuffled")
-	got, err := prompt.New(shuffled)
+	got, err := newPlan(shuffled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func ignoresWhatIsNotPlaced(t *rapid.T, req prompt.Request, plan *prompt.Plan) {
 		}
 		without := req
 		without.Segments = slices.Delete(slices.Clone(req.Segments), d.Segment, d.Segment+1)
-		got, err := prompt.New(without)
+		got, err := newPlan(without)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func drawsNoBoundary(t *rapid.T, req prompt.Request) {
 	for i := range req.Segments {
 		req.Segments[i].Required = false
 	}
-	plan, err := prompt.New(req)
+	plan, err := newPlan(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/promptassembly/promptassembly/server/budget"
-	"github.com/promptassembly/promptassembly/server/prompt"
 )
 
 func TestOptionalTextIsNeutralised(t *testing.T) {
@@ -49,7 +48,7 @@ func TestOptionalTextIsNeutralised(t *testing.T) {
 		{"a < b && c > d\x00\uFFFE", "a < b && c > d\x00\uFFFE"},
 		{"---<memory_hit>\n---", "&#45;--&lt;memory_hit>\n&#45;--"},
 	} {
-		plan, err := prompt.New(request(budget.Unlimited(), budget.Unlimited(), custom("a", tt.text)))
+		plan, err := newPlan(request(budget.Unlimited(), budget.Unlimited(), custom("a", tt.text)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,10 +26,10 @@ type Request struct {
 	Counter tokens.Counter
 }
 
-// New plans the prompt. It fails with an *EmptyError or a *BudgetError: there is no prompt without a
-// required segment.
-func New(req Request) (*Plan, error) {
-	p := newPlanner(req)
+// New plans the prompt. It fails with an *EmptyError or a *BudgetError, as there is no prompt without
+// a required segment, or with ctx.Err() if ctx ends first: the longest texts can take seconds to count.
+func New(ctx context.Context, req Request) (*Plan, error) {
+	p := newPlanner(ctx, req)
 	if err := p.skipBlank(); err != nil {
 		return nil, err
 	}
@@ -36,28 +37,37 @@ func New(req Request) (*Plan, error) {
 		return nil, err
 	}
 	p.tryOptional()
-	return p.plan(), nil
+	plan := p.plan()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return plan, nil
 }
 
 // planner holds the segments in the prompt's order, and what the included ones take.
 type planner struct {
 	Request
-	pieces          []piece
-	separatorTokens int
-	included        int
-	chars, tokens   int
-	buf             []byte // a text on its way to the counter
+	ctx           context.Context // once it has ended, what is left to plan does not matter
+	pieces        []piece
+	first, last   *piece // of the included ones; nil: none is
+	chars, tokens int
+	additive      bool
+	afterSeam     int    // tokens of afterSeam, for an additive counter
+	buf           []byte // a text on its way to the counter
 }
 
 // piece is a segment with what becomes of it.
 type piece struct {
 	segment *Segment
 	Decision
+	place  int    // in the prompt's order
 	placed string // the text as it would be placed
+	role   role
+	costs  [roles]int // tokens by role, plus 1; 0: not counted yet
 }
 
-func newPlanner(req Request) *planner {
-	p := &planner{Request: req, pieces: make([]piece, len(req.Segments))}
+func newPlanner(ctx context.Context, req Request) *planner {
+	p := &planner{Request: req, ctx: ctx, additive: req.Counter.Additive(), pieces: make([]piece, len(req.Segments))}
 	for i := range req.Segments {
 		s := &req.Segments[i]
 		p.pieces[i] = piece{segment: s, Decision: Decision{Segment: i, OriginalChars: text.Chars(s.Text)}}
@@ -65,7 +75,12 @@ func newPlanner(req Request) *planner {
 	slices.SortFunc(p.pieces, func(a, b piece) int {
 		return cmp.Or(cmp.Compare(a.segment.Priority, b.segment.Priority), cmp.Compare(a.segment.Name, b.segment.Name))
 	})
-	p.separatorTokens = p.count(Separator)
+	for i := range p.pieces {
+		p.pieces[i].place = i
+	}
+	if p.additive {
+		p.afterSeam = req.Counter.Count([]byte(afterSeam))
+	}
 	return p
 }
 
@@ -91,6 +106,7 @@ func (p *planner) skipBlank() error {
 
 // placeRequired includes every required segment, or fails: chars are looked at before tokens.
 func (p *planner) placeRequired() error {
+	var required []*piece
 	var names []string
 	for i := range p.pieces {
 		s := &p.pieces[i]
@@ -98,12 +114,25 @@ func (p *planner) placeRequired() error {
 			continue
 		}
 		s.placed = s.segment.Text
-		p.include(s, Required, p.charsWith(s.OriginalChars), p.tokensWith(p.measure(s)))
+		p.chars = p.charsWith(s.OriginalChars)
+		p.include(s, Required)
 		s.Detail = "required: its room is reserved before any optional segment is tried"
-		names = append(names, s.segment.Name)
+		required, names = append(required, s), append(names, s.segment.Name)
 	}
 	if !p.MaxChars.Fits(p.chars) {
 		return &BudgetError{Needed: p.chars, Limit: p.MaxChars.Limit, Unit: "chars", Segments: names}
+	}
+	for _, s := range required {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+		p.measure(s)
+		if p.additive {
+			p.tokens += p.cost(s, s.role)
+		}
+	}
+	if !p.additive && !p.MaxTokens.Unlimited {
+		p.tokens = p.whole(nil)
 	}
 	if !p.MaxTokens.Fits(p.tokens) {
 		return &BudgetError{Needed: p.tokens, Limit: p.MaxTokens.Limit, Unit: "tokens", Segments: names}
@@ -133,50 +162,53 @@ func (p *planner) tryOptional() {
 			s.Detail = exceeds(chars, "chars", p.MaxChars)
 			continue
 		}
-		tokens := p.tokensWith(p.measure(s))
+		if p.ctx.Err() != nil {
+			return
+		}
+		p.measure(s)
+		tokens := p.tokensWith(s)
 		if !p.MaxTokens.Fits(tokens) {
 			s.Reason = TokenBudgetExceeded
 			s.Detail = exceeds(tokens, "tokens", p.MaxTokens)
 			continue
 		}
-		p.include(s, FitsBudget, chars, tokens)
-		s.Detail = "fits: with it the prompt takes " + strconv.Itoa(chars) + " chars and " + strconv.Itoa(tokens) + " tokens"
+		p.chars, p.tokens = chars, tokens
+		p.include(s, FitsBudget)
+		s.Detail = "fits: with it the prompt takes " + strconv.Itoa(chars) + " chars"
+		if p.additive || !p.MaxTokens.Unlimited {
+			s.Detail += " and " + strconv.Itoa(tokens) + " tokens"
+		}
 	}
 }
 
-// include puts the segment into the prompt, which then takes that many chars and tokens.
-func (p *planner) include(s *piece, reason Reason, chars, tokens int) {
+// include puts the segment into the prompt.
+func (p *planner) include(s *piece, reason Reason) {
 	s.Reason = reason
 	s.RenderedChars = text.Chars(s.placed)
-	p.included++
-	p.chars, p.tokens = chars, tokens
+	r, end, becomes := p.beside(s)
+	s.role = r
+	if end != nil {
+		end.role = becomes
+	}
+	if r&follows == 0 {
+		p.first = s
+	}
+	if r&precedes == 0 {
+		p.last = s
+	}
 }
 
 // charsWith returns the chars of the prompt with one more segment of that many.
 func (p *planner) charsWith(chars int) int {
-	if p.included > 0 {
+	if p.first != nil {
 		chars += len(Separator)
 	}
 	return p.chars + chars
 }
 
-// tokensWith returns the tokens of the prompt with one more segment of that many.
-func (p *planner) tokensWith(tokens int) int {
-	if p.included > 0 {
-		tokens += p.separatorTokens
-	}
-	return p.tokens + tokens
-}
-
 // measure counts the tokens of a segment's placed text into its decision.
-func (p *planner) measure(s *piece) int {
-	s.Counted, s.Tokens = true, p.count(s.placed)
-	return s.Tokens
-}
-
-func (p *planner) count(s string) int {
-	p.buf = append(p.buf[:0], s...)
-	return p.Counter.Count(p.buf)
+func (p *planner) measure(s *piece) {
+	s.Counted, s.Tokens = true, p.cost(s, 0)
 }
 
 func (p *planner) plan() *Plan {
@@ -189,6 +221,9 @@ func (p *planner) plan() *Plan {
 		}
 	}
 	plan.Prompt = strings.Join(texts, Separator)
+	if !p.additive && p.MaxTokens.Unlimited && p.ctx.Err() == nil {
+		plan.UsedTokens = p.Counter.Count([]byte(plan.Prompt))
+	}
 	return plan
 }
 

@@ -1,6 +1,7 @@
 package prompt_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,6 +53,9 @@ func required(s *prompt.Segment) { s.Required = true }
 func request(chars, tokenBudget budget.Budget, segments ...prompt.Segment) prompt.Request {
 	return prompt.Request{Segments: segments, MaxChars: chars, MaxTokens: tokenBudget, Counter: tokens.Estimate{}}
 }
+
+// newPlan plans for as long as it takes.
+func newPlan(req prompt.Request) (*prompt.Plan, error) { return prompt.New(context.Background(), req) }
 
 // fates are the decisions in the prompt's order: each segment's name and reason.
 func fates(req prompt.Request, plan *prompt.Plan) []string {
@@ -233,7 +237,7 @@ func TestPlan(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			plan, err := prompt.New(tt.req)
+			plan, err := newPlan(tt.req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -253,7 +257,7 @@ func TestManySegmentsAreTriedInOrder(t *testing.T) {
 		segments = append(segments, custom(fmt.Sprintf("%02d", i), "x", worth(int32(i%3))))
 	}
 	req := request(budget.Of(30+29*7), budget.Unlimited(), segments...) // room for 30
-	plan, err := prompt.New(req)
+	plan, err := newPlan(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +271,7 @@ func TestManySegmentsAreTriedInOrder(t *testing.T) {
 }
 
 func TestPlanReportsWhatItUsed(t *testing.T) {
-	plan, err := prompt.New(request(
+	plan, err := newPlan(request(
 		budget.Of(40), budget.Of(12),
 		segment(prompt.BaseInstructions, "Use Go."),
 		segment(prompt.Identity, "a b c d e f"),
@@ -308,7 +312,7 @@ func TestPlanDetails(t *testing.T) {
 		segment(prompt.ToolDescriptions, ""),
 		segment(prompt.SkillInstructions, "x"),
 	)
-	plan, err := prompt.New(req)
+	plan, err := newPlan(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +333,7 @@ func TestPlanDetails(t *testing.T) {
 	}
 
 	req.MaxChars, req.MaxTokens = budget.Unlimited(), budget.Of(6)
-	if plan, err = prompt.New(req); err != nil {
+	if plan, err = newPlan(req); err != nil {
 		t.Fatal(err)
 	}
 	if got := plan.Decisions[3].Detail; !strings.Contains(got, "13 tokens") || !strings.Contains(got, "max_tokens 6") {

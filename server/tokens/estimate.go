@@ -20,8 +20,15 @@ func (Estimate) Name() string { return EstimateName }
 // Version implements Counter.
 func (Estimate) Version() string { return "1" }
 
+// Source implements Counter.
+func (Estimate) Source() string { return "built in" }
+
 // Exact implements Counter: an estimate never is.
 func (Estimate) Exact() bool { return false }
+
+// Additive implements Counter: only a run of letters, digits and '_' depends on what stands beside
+// it, and no seam is within one.
+func (Estimate) Additive() bool { return true }
 
 // Count implements Counter. It has no branch on what a byte is, but for the few that are perhaps
 // white space: those of a word and its end are as good as random.

@@ -12,7 +12,9 @@ type named string
 
 func (n named) Name() string        { return string(n) }
 func (named) Version() string       { return "7" }
+func (named) Source() string        { return "a test" }
 func (named) Exact() bool           { return true }
+func (named) Additive() bool        { return true }
 func (named) Count(text []byte) int { return len(text) }
 
 func TestSet(t *testing.T) {
@@ -51,7 +53,7 @@ func TestSetWithoutEstimate(t *testing.T) {
 
 func TestEstimateDescribesItself(t *testing.T) {
 	var e tokens.Estimate
-	if e.Name() != "estimate" || e.Version() != "1" || e.Exact() {
-		t.Errorf("name %q, version %q, exact %t", e.Name(), e.Version(), e.Exact())
+	if e.Name() != "estimate" || e.Version() != "1" || e.Source() != "built in" || e.Exact() || !e.Additive() {
+		t.Errorf("name %q, version %q, source %q, exact %t, additive %t", e.Name(), e.Version(), e.Source(), e.Exact(), e.Additive())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/promptassembly/promptassembly/client"
+	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
 )
 
 // callCommand is `promptctl select` or `promptctl plan`.
@@ -22,19 +23,27 @@ type callCommand struct {
 	output  *choice
 	color   *choice
 	jsonl   bool
+	// tokenizers take the place of the one that a request names; several answer side by side. Of select
+	// only.
+	tokenizers []string
 }
 
 func newSelect() *cobra.Command {
 	c := &callCommand{rpc: selectMemory, tables: selectTables}
-	return c.command(&cobra.Command{
+	cmd := c.command(&cobra.Command{
 		Use:   "select [FILE|-]",
 		Short: "Select the memories of one query, and say why",
 		Long: `Calls SelectMemory with a request in JSON (protojson) out of FILE, or out of
-standard input, and prints the answer.`,
+standard input, and prints the answer. With several tokenizers it calls once with
+each, and prints what becomes of every memory side by side.`,
 		Example: `  promptctl select request.json
   promptctl select -o table < request.json
+  promptctl select -o table --tokenizer estimate,o200k_base request.json
   promptctl select --jsonl --server localhost:50051 requests.jsonl > answers.jsonl`,
 	})
+	cmd.Flags().StringSliceVar(&c.tokenizers, "tokenizer", nil, "tokenizers to use in place of the request's, with commas between")
+	completeTokenizers(cmd)
+	return cmd
 }
 
 func newPlan() *cobra.Command {
@@ -81,6 +90,9 @@ func (c *callCommand) run(cmd *cobra.Command, args []string) error {
 	if c.jsonl && c.output.value == "table" {
 		return usageError{errors.New("--jsonl answers in JSON: it cannot go with -o table")}
 	}
+	if c.jsonl && len(c.tokenizers) > 1 {
+		return usageError{errors.New("--jsonl answers each line once: it cannot go with several tokenizers")}
+	}
 	api, closeAPI, err := c.service.connect(cmd)
 	if err != nil {
 		return err
@@ -106,12 +118,15 @@ func (c *callCommand) runOne(ctx context.Context, api *client.Client, in *input,
 	}
 	var req proto.Message
 	if err == nil {
-		req, err = c.rpc.parse(data)
+		req, err = c.parse(data)
 	}
 	if err != nil {
 		return c.refuse(unreadable(err, "request"), printable(in.name+": "+err.Error())+"\n", stdout, stderr)
 	}
 
+	if len(c.tokenizers) > 1 {
+		return c.runCompared(ctx, api, req.(*pb.SelectMemoryRequest), stdout, stderr)
+	}
 	answer, err := c.rpc.call(ctx, api, req)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -130,6 +145,15 @@ func (c *callCommand) runOne(ctx context.Context, api *client.Client, in *input,
 		return err
 	}
 	return writeIndented(stdout, text)
+}
+
+// parse reads a request, with the tokenizer that the command line names.
+func (c *callCommand) parse(data []byte) (proto.Message, error) {
+	req, err := c.rpc.parse(data)
+	if err == nil && len(c.tokenizers) == 1 {
+		req.(*pb.SelectMemoryRequest).Tokenizer = c.tokenizers[0]
+	}
+	return req, err
 }
 
 // refuse reports a refusal: reason on stderr for people and, with -o json, st on stdout.

@@ -7,14 +7,17 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/promptassembly/promptassembly/gen/go/promptassembly/v1"
+	"github.com/promptassembly/promptassembly/server"
+	"github.com/promptassembly/promptassembly/server/tokens"
 )
 
 // evalCommand is `promptctl eval`.
 type evalCommand struct {
-	service  service
-	output   *choice
-	policy   string
-	evidence string
+	service   service
+	output    *choice
+	policy    string
+	tokenizer string
+	evidence  string
 }
 
 func newEval() *cobra.Command {
@@ -31,10 +34,12 @@ answer, it also prints the evidence recall: evidence ids among the selected by
 all evidence ids. It does so for the renderings FULL and COMPACT, and for a bare
 list: all texts in the order of the decisions, one a line, without any tags,
 each taken if it fits the same top_k, max_chars and max_tokens, whatever the
-decision on it was. The bare list is counted with estimate; a request that names
-another tokenizer ends the evaluation.`,
+decision on it was. The bare list is counted in this program: a request that names
+a tokenizer that 'promptctl tokenizers' does not list without --server ends the
+evaluation.`,
 		Example: `  promptctl eval requests.jsonl
   promptctl eval --policy '{"topK": 10, "maxTokens": {"limit": 400}}' requests.jsonl
+  promptctl eval --tokenizer o200k_base --evidence evidence.jsonl requests.jsonl
   promptctl eval --evidence evidence.jsonl -o json requests.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: e.run,
@@ -42,12 +47,16 @@ another tokenizer ends the evaluation.`,
 	e.service.flags(cmd)
 	e.output = outputFlag(cmd, "table")
 	cmd.Flags().StringVar(&e.policy, "policy", "", "a MemorySelectionPolicy in JSON that replaces the policy of every request")
+	cmd.Flags().StringVar(&e.tokenizer, "tokenizer", "", "the tokenizer to use in place of every request's")
+	completeTokenizers(cmd)
 	cmd.Flags().StringVar(&e.evidence, "evidence", "", "file with the memory ids that hold the answer, a JSON array a line")
 	return cmd
 }
 
 func (e *evalCommand) run(cmd *cobra.Command, args []string) error {
-	ev := evaluator{service: e.service, stderr: cmd.ErrOrStderr()}
+	ev := evaluator{
+		service: e.service, stderr: cmd.ErrOrStderr(), tokenizer: e.tokenizer, counters: tokens.NewSet(server.Tokenizers()...),
+	}
 	if cmd.Flags().Changed("policy") {
 		ev.policy = new(pb.MemorySelectionPolicy)
 		if err := parseJSON([]byte(e.policy), ev.policy); err != nil {

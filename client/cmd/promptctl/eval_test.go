@@ -156,6 +156,21 @@ func TestEvalOfNothing(t *testing.T) {
 	}
 }
 
+// With o200k_base the tags take 18 tokens and a full line 40, as the reference implementation counts
+// them; so under 60 tokens one memory is selected in 58.
+func TestEvalOfAnotherTokenizer(t *testing.T) {
+	request, _, _ := strings.Cut(evalRequests, "\n")
+	got := promptctl(t, request, "eval", "-o", "json", "--tokenizer", "o200k_base", "--evidence", file(t, "evidence.jsonl", `["m2"]`), "-")
+	for _, want := range []string{`"meanUse": 0.9666666666666667`, `"compact": {
+      "found": 1,`, `"bareList": {
+      "found": 1,`, `"full": {
+      "found": 0,`} {
+		if got.status != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("status %d, stderr %q, no %s in\n%s", got.status, got.stderr, want, got.stdout)
+		}
+	}
+}
+
 func TestEvalFails(t *testing.T) {
 	const request = `{"userScope":"u"}` + "\n"
 	for name, test := range map[string]struct{ requests, evidence, error string }{
@@ -174,7 +189,7 @@ func TestEvalFails(t *testing.T) {
 		return &pb.SelectMemoryResponse{Plan: &pb.MemoryContextPlan{Tokenizer: "exact"}}, nil
 	})
 	got := promptctl(t, request, "eval", "--server", exact, "--evidence", file(t, "evidence.jsonl", "[]\n"), "-")
-	if want := "promptctl: line 1: the bare list is counted with estimate only, not with exact\n"; got.status != 1 || got.stderr != want {
+	if want := "promptctl: line 1: the bare list is counted in this program, which has no tokenizer \"exact\"\n"; got.status != 1 || got.stderr != want {
 		t.Errorf("with another tokenizer: %+v, want %s", got, want)
 	}
 	if got := promptctl(t, evalRequests, "eval", "--server", silent(t), "-"); got.status != 1 || !strings.HasPrefix(got.stderr, "promptctl: cannot call ") {

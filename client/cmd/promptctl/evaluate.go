@@ -15,11 +15,13 @@ import (
 
 // evaluator runs a file of SelectMemoryRequests and adds up what came of them.
 type evaluator struct {
-	service  service
-	api      *client.Client
-	policy   *pb.MemorySelectionPolicy // nil: each request keeps its own
-	evidence *evidenceReader           // nil: no recall is measured
-	stderr   io.Writer                 // receives the refusals
+	service   service
+	api       *client.Client
+	policy    *pb.MemorySelectionPolicy // nil: each request keeps its own
+	evidence  *evidenceReader           // nil: no recall is measured
+	counters  tokens.Set                // that the bare list is counted with
+	tokenizer string                    // empty: each request keeps its own
+	stderr    io.Writer                 // receives the refusals
 }
 
 // outcome is what came of one request.
@@ -95,6 +97,9 @@ func (ev *evaluator) measure(ctx context.Context, req *pb.SelectMemoryRequest) (
 	if ev.policy != nil {
 		req.Policy = ev.policy
 	}
+	if ev.tokenizer != "" {
+		req.Tokenizer = ev.tokenizer
+	}
 	answer, err := ev.api.SelectMemory(ctx, req)
 	if err != nil {
 		return o, err
@@ -104,10 +109,11 @@ func (ev *evaluator) measure(ctx context.Context, req *pb.SelectMemoryRequest) (
 		return o, nil
 	}
 
-	if name := o.plan.GetTokenizer(); name != tokens.EstimateName {
-		return o, fmt.Errorf("the bare list is counted with %s only, not with %s", tokens.EstimateName, name)
+	counter, ok := ev.counters.Find(o.plan.GetTokenizer())
+	if !ok {
+		return o, fmt.Errorf("the bare list is counted in this program, which has no tokenizer %q", o.plan.GetTokenizer())
 	}
-	o.kept.bare = bareList(req, o.plan)
+	o.kept.bare = bareList(req, o.plan, counter)
 	if o.kept.full, err = ev.selected(ctx, req, o.plan, pb.MemoryRendering_MEMORY_RENDERING_FULL); err != nil {
 		return o, err
 	}

@@ -46,7 +46,7 @@ func (r *evidenceReader) end() error {
 // bareList is the yardstick for a rendering: which memories would fit if the budgets of plan went
 // to their texts alone, one a line, in the order of the decisions. No gate and no conflict is looked
 // at: only place and room decide.
-func bareList(req *pb.SelectMemoryRequest, plan *pb.MemoryContextPlan) []string {
+func bareList(req *pb.SelectMemoryRequest, plan *pb.MemoryContextPlan, counter tokens.Counter) []string {
 	texts := map[string]string{}
 	for _, hit := range req.GetRecall().GetHits() {
 		texts[hit.GetMemoryId()] = hit.GetSnippet()
@@ -56,21 +56,19 @@ func bareList(req *pb.SelectMemoryRequest, plan *pb.MemoryContextPlan) []string 
 	}
 
 	var ids []string
-	chars, count := 0, 0
+	var list []byte
 	for _, d := range plan.GetDecisions() {
 		if uint64(len(ids)) == uint64(plan.GetPolicy().GetTopK()) {
 			break
 		}
-		text := texts[d.GetMemoryId()]
-		// The newline between two lines is a character, but neither a token nor part of one.
-		newChars := chars + utf8.RuneCountInString(text)
+		longer := list
 		if len(ids) > 0 {
-			newChars++
+			longer = append(longer, '\n')
 		}
-		newCount := count + tokens.Estimate{}.Count([]byte(text))
-		if fits(newChars, plan.GetPolicy().GetMaxChars()) && fits(newCount, plan.GetPolicy().GetMaxTokens()) {
+		longer = append(longer, texts[d.GetMemoryId()]...)
+		if fits(utf8.RuneCount(longer), plan.GetPolicy().GetMaxChars()) && fits(counter.Count(longer), plan.GetPolicy().GetMaxTokens()) {
 			ids = append(ids, d.GetMemoryId())
-			chars, count = newChars, newCount
+			list = longer
 		}
 	}
 	return ids

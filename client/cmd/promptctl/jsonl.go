@@ -62,7 +62,7 @@ func (c *callCommand) answer(ctx context.Context, api *client.Client, line []byt
 	if err != nil {
 		return refusedLine(unreadable(err, "line"))
 	}
-	req, err := c.rpc.parse(line)
+	req, err := c.parse(line)
 	if err != nil {
 		return refusedLine(unreadable(err, "line"))
 	}

@@ -88,6 +88,7 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage.`,
   promptctl plan -o table < request.json
   promptctl select --jsonl --server localhost:50051 < requests.jsonl > answers.jsonl
   promptctl demo --server localhost:50051 --ca ca.pem --cert me.pem --key me.key
+  promptctl count --tokenizer o200k_base prompt.txt
   promptctl eval --evidence evidence.jsonl requests.jsonl`,
 		Version:       server.Version(),
 		Args:          cobra.NoArgs,
@@ -99,7 +100,7 @@ Exit status: 0 done, 1 refused or failed, 2 wrong usage.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetVersionTemplate("promptctl {{.Version}}\n")
-	root.AddCommand(newSelect(), newPlan(), newDemo(), newEval(), newGrant())
+	root.AddCommand(newSelect(), newPlan(), newCount(), newTokenizers(), newDemo(), newEval(), newGrant())
 	root.InitDefaultCompletionCmd() // takes the output as it is set now
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

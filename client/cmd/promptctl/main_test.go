@@ -95,6 +95,15 @@ func TestWrongUsage(t *testing.T) {
 		{"topic of help", []string{"help", "chose"}, `there is no command "chose"`, "promptctl help"},
 		{"no requests", []string{"eval"}, "accepts 1 arg(s), received 0", "promptctl eval"},
 		{"no evidence", []string{"eval", "--evidence", "no-such-file", "-"}, "no-such-file", "promptctl eval"},
+		{"lines with several tokenizers", []string{"select", "--jsonl", "--tokenizer", "estimate,gpt-4o"}, "cannot go with several tokenizers", "promptctl select"},
+		{"unknown tokenizer", []string{"count", "--tokenizer", "gpt", "-"}, `there is no tokenizer "gpt"`, "promptctl count"},
+		{"empty tokenizer", []string{"count", "--tokenizer", "estimate,", "-"}, "there is an empty name", "promptctl count"},
+		{"no tokenizer file", []string{"count", "--tokenizer-file", "q=no-such-file", "-"}, "--tokenizer-file q: open no-such-file", "promptctl count"},
+		{"tokenizer file without a name", []string{"count", "--tokenizer-file", "no-such-file", "-"}, "is not NAME=FILE", "promptctl count"},
+		{"tokenizer file that is none", []string{"count", "--tokenizer-file", "q=main.go", "-"}, "--tokenizer-file q: main.go: tokenizer.json: ", "promptctl count"},
+		{"tokenizers of one name", []string{"count", "--tokenizer-file", "q=" + gpt2File, "--tokenizer-file", "q=" + gpt2File, "-"}, "has the name of another", "promptctl count"},
+		{"no text", []string{"count", "no-such-file"}, "no-such-file", "promptctl count"},
+		{"argument of tokenizers", []string{"tokenizers", "x"}, `unknown command "x"`, "promptctl tokenizers"},
 		{"no policy", []string{"eval", "--policy", `{"topK":"many"}`, "-"}, "--policy: ", "promptctl eval"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,7 +126,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"select", "--help"}, {"plan", "--help"}, {"demo", "--help"}, {"eval", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"select", "--help"}, {"plan", "--help"}, {"demo", "--help"}, {"eval", "--help"}, {"count", "--help"}, {"tokenizers", "--help"}} {
 		got := promptctl(t, "", args...)
 		if got.status != 0 || got.stderr != "" || !strings.Contains(got.stdout, "Examples:\n  promptctl ") {
 			t.Errorf("%q: status %d, stderr %q, stdout without examples:\n%s", args, got.status, got.stderr, got.stdout)
@@ -142,6 +151,9 @@ func TestCompletion(t *testing.T) {
 		if got := promptctl(t, "", "completion", shell); got.status != 0 || !strings.Contains(got.stdout, "promptctl") {
 			t.Errorf("%s: status %d, %d bytes", shell, got.status, len(got.stdout))
 		}
+	}
+	if got := promptctl(t, "", "__complete", "count", "--tokenizer", ""); !strings.Contains(got.stdout, "\no200k_base\n") {
+		t.Errorf("--tokenizer completes to %q", got.stdout)
 	}
 	if got := promptctl(t, "", "__complete", "select", "-o", ""); !strings.HasPrefix(got.stdout, "json\ntable\n") {
 		t.Errorf("-o completes to %q", got.stdout)

@@ -30,6 +30,10 @@ type daemon struct {
 // serve answers calls until ctx is done, then drains. It calls listening with the address before it
 // answers the first. What goes wrong once there is a log is in it.
 func serve(ctx context.Context, cfg config.Config, settings []config.Setting, stderr io.Writer, listening func(address string)) error {
+	tokenizers, err := loadTokenizers(cfg, settings)
+	if err != nil {
+		return err
+	}
 	log := newLogger(cfg.Log, stderr)
 	setMemory(cfg.Memory)
 	tracing, flush, err := newTracing(context.WithoutCancel(ctx), log)
@@ -60,6 +64,7 @@ func serve(ctx context.Context, cfg config.Config, settings []config.Setting, st
 	}
 	d.callServer = server.New(server.Config{
 		Logger: log, CallLog: cfg.CallLog, Metrics: metrics, Tracing: tracing, Limits: cfg.Limits, Access: access,
+		Tokenizers: tokenizers,
 	})
 	d.adminServer = admin.New(admin.Config{Health: d.callServer.Health(), Metrics: metrics, Problems: access.Problems, Logger: log})
 

@@ -20,7 +20,8 @@ func newShow(environ []string) *cobra.Command {
 		Short: "Print what is in force and where it comes from",
 		Long: `Print what promptd would run with, given the same flags, environment and file: a
 line for each key, with its value and whether that is the default or which flag,
-variable or file it comes from. Secrets are not shown.
+variable or file it comes from. Secrets are not shown. The files of tokenizers are
+read, too, and one that cannot be used is told.
 
 With -o yaml it prints a file that can be used as the configuration. Secrets, and
 what GOGC and GOMEMLIMIT say, stand in it as comments.`,
@@ -42,8 +43,11 @@ what GOGC and GOMEMLIMIT say, stand in it as comments.`,
 		default:
 			return usageError{fmt.Errorf("--output %q: must be text or yaml", *output)}
 		}
-		_, settings, err := config.Load(config.Sources{Flags: given, Environ: environ})
+		cfg, settings, err := config.Load(config.Sources{Flags: given, Environ: environ})
 		if err != nil {
+			return err
+		}
+		if _, err := loadTokenizers(cfg, settings); err != nil {
 			return err
 		}
 		return write(cmd.OutOrStdout(), settings)

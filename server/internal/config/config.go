@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -18,6 +19,8 @@ type Config struct {
 	Listen string
 	// Access says who may call. Its Policy may be empty.
 	Access server.AccessConfig
+	// Tokenizers are the files of further token counters; no two have one name.
+	Tokenizers []server.TokenizerFile
 	// AdminListen is the address that health and metrics are served on; empty: none.
 	AdminListen string
 	// Log says how promptd logs.
@@ -73,6 +76,7 @@ func newConfig(k *koanf.Koanf) Config {
 				ShortestLife: k.Duration("tls.shortest_life"),
 			},
 		},
+		Tokenizers:  tokenizersOf(k.String("tokenizers")),
 		AdminListen: addressOf(k.String("admin.listen")),
 		Log: Log{
 			JSON:  k.String("log.format") == "json",
@@ -91,6 +95,7 @@ func newConfig(k *koanf.Koanf) Config {
 			InFlightBytes:      k.Int64("limits.in_flight_bytes"),
 			CallerShare:        k.Float64("limits.caller_share"),
 			BufferedBytes:      k.Int64("limits.buffered_bytes"),
+			TokenCacheBytes:    cmp.Or(k.Int64("limits.token_cache_bytes"), -1), // 0 is none
 			CallTimeout:        k.Duration("limits.call_timeout"),
 			UnreadTimeout:      k.Duration("limits.unread_timeout"),
 			Connections:        k.Int("limits.connections"),

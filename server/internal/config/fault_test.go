@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -37,6 +38,16 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"admin.listen", "50052", "missing port in address; must be host:port, unix:/path, or off"},
 		{"log.format", "xml", `"xml": must be text or json`},
 		{"log.level", "INFO", `"INFO": must be debug, info, warn or error`},
+		{"tokenizers", "qwen3", `"qwen3" is not NAME=FILE, with a name of 1 to 64 letters, digits and . _ : / -; must be NAME=FILE, several with commas between`},
+		{"tokenizers", "qwen3=", `is not NAME=FILE`},
+		{"tokenizers", "=/t.json", `is not NAME=FILE`},
+		{"tokenizers", "a=/t.json,", `"" is not NAME=FILE`},
+		{"tokenizers", "qwen 3=/t.json", `is not NAME=FILE`},
+		{"tokenizers", strings.Repeat("q", 65) + "=/t.json", `is not NAME=FILE`},
+		{"tokenizers", "gpt-4o=/t.json", `has the name of a tokenizer that is built in`},
+		{"tokenizers", "estimate=/t.json", `has the name of a tokenizer that is built in`},
+		{"tokenizers", "a=/t.json,b=/t.json,a=/u.json", `a stands there twice`},
+		{"tokenizers", strings.TrimSuffix(thirtyThree(), ","), `there are more than 32`},
 		{"log.calls", "yes", `must be true or false`},
 		{"log.scope", "", `"": must be hashed, plain or omitted`},
 		{"log.scope_key", strings.Repeat("x", 4097), "must be text of at most 4096 bytes"},
@@ -82,7 +93,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		name, text string
 		want       []string // of each fault: key, line and problem
 	}{
-		{"unknown key", "listem: x\n", []string{"listem (FILE:1): there is no such key; there are listen, policy, tls, admin, log, drain, limits, keepalive, memory"}},
+		{"unknown key", "listem: x\n", []string{"listem (FILE:1): there is no such key; there are listen, policy, tls, admin, tokenizers, log, drain, limits, keepalive, memory"}},
 		{"unknown nested key", "log:\n  color: x\n", []string{"log.color (FILE:2): there is no such key; there are format, level, calls, scope, scope_key"}},
 		{"dotted key", "log.level: info\n", []string{"log.level (FILE:1): there is no such key"}},
 		{"the file itself", "config: x\n", []string{"config (FILE:1): there is no such key"}},
@@ -164,7 +175,7 @@ func TestAllFaultsTogether(t *testing.T) {
 	want := `the configuration is wrong:
   listen (FILE:1): "0.0.0.0": missing port in address; must be host:port, or unix:/path; without TLS on loopback
   limits.streams (FILE:3): is text; must be a whole number, 1 to 4294967295
-  limits.color (FILE:4): there is no such key; there are message_bytes, streams, header_bytes, in_flight_bytes, buffered_bytes, caller_share, call_timeout, unread_timeout, connections, handshake_timeout, connection_age, connection_age_grace, connection_idle
+  limits.color (FILE:4): there is no such key; there are message_bytes, streams, header_bytes, in_flight_bytes, buffered_bytes, caller_share, token_cache_bytes, call_timeout, unread_timeout, connections, handshake_timeout, connection_age, connection_age_grace, connection_idle
   PROMPTD_COLOR (environment): there is no such variable; the nearest is PROMPTD_CONFIG
   log.level (PROMPTD_LOG_LEVEL): "loud": must be debug, info, warn or error
   drain.wait (--drain-wait): "2h": must be a duration of 0s to 1h, such as 1m30s`
@@ -253,4 +264,13 @@ func with(given map[string]string, key, value string) map[string]string {
 	all := maps.Clone(given)
 	all[key] = value
 	return all
+}
+
+// thirtyThree is a list of so many tokenizers, each with a comma behind it.
+func thirtyThree() string {
+	var list strings.Builder
+	for i := range 33 {
+		fmt.Fprintf(&list, "t%d=/t.json,", i)
+	}
+	return list.String()
 }

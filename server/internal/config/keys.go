@@ -63,6 +63,7 @@ func Keys() []Key {
 		text("tls.workload_api", Text, "", "unix:///path or tcp://ip:port", checkWorkloadAPI, "SPIFFE Workload API that gives certificate, key and authorities, in place of the files"),
 		duration("tls.shortest_life", time.Hour, time.Second, 365*day, "shortest life of a client certificate that is believed; connections end within half of it, before which clients renew it"),
 		text("admin.listen", Address, "127.0.0.1:50052", "host:port, unix:/path, or off", checkAdmin, "where health and metrics are served, in plaintext; it shows no content"),
+		text("tokenizers", Text, "", "NAME=FILE, several with commas between", checkTokenizers, "further token counters, by name, and the tokenizer.json file of each, which is read at the start"),
 		choice("log.format", "text", "form of the log on standard error", "text", "json"),
 		choice("log.level", "info", "least severe level that is logged", "debug", "info", "warn", "error"),
 		{Name: "log.calls", Kind: Bool, Default: "true", Help: "log a record of each call, without memory or segment text"},
@@ -79,6 +80,8 @@ func Keys() []Key {
 		size("limits.buffered_bytes", d.BufferedBytes, 1<<20, 1<<40,
 			"memory of answers until they are read, and as much for requests that arrive slowly; calls beyond it are refused"),
 		{Name: "limits.caller_share", Kind: Fraction, Default: formatFraction(d.CallerShare), Help: "part of each that the calls of one caller may take, and of answers one connection"},
+		size("limits.token_cache_bytes", d.TokenCacheBytes, 0, 16<<30,
+			"memory of token counts that are remembered from call to call, apart for each caller; 0: none are"),
 		duration("limits.call_timeout", d.CallTimeout, time.Millisecond, day, "how long a call may take, from its headers to its answer"),
 		duration("limits.unread_timeout", d.UnreadTimeout, time.Millisecond, day, "how long an answer may wait for its caller to read it, before the connection is closed"),
 		count("limits.connections", int64(d.Connections), 1, math.MaxInt32, "open connections; a further one takes the place of the oldest without an identified caller, or waits"),
@@ -92,14 +95,17 @@ func Keys() []Key {
 		duration("keepalive.min_time", d.KeepaliveMinTime, time.Millisecond, day, "how often a client may ask for one; who asks more often is disconnected"),
 
 		count("memory.gc_percent", 400, 1, 10_000, "growth of the heap between garbage collections, in percent; GOGC wins over it"),
-		computed("4 × limits.in_flight_bytes + 2 × limits.buffered_bytes + 128MiB", size("memory.limit", memoryLimit(d.InFlightBytes, d.BufferedBytes), 16<<20, 1<<44,
+		computed("4 × limits.in_flight_bytes + 2 × limits.buffered_bytes + limits.token_cache_bytes + 128MiB", size("memory.limit",
+			memoryLimit(d.InFlightBytes, d.BufferedBytes, d.TokenCacheBytes), 16<<20, 1<<44,
 			"soft limit of the process's memory; GOMEMLIMIT wins over it")),
 	}
 }
 
 // memoryLimit is the default of memory.limit: a call in flight takes a few times what it is estimated
 // at until its garbage is collected, and the rest is for the process itself.
-func memoryLimit(inFlight, buffered int64) int64 { return 4*inFlight + 2*buffered + 128<<20 }
+func memoryLimit(inFlight, buffered, cache int64) int64 {
+	return 4*inFlight + 2*buffered + cache + 128<<20
+}
 
 // computed returns key with an account of how its default comes about.
 func computed(how string, key Key) Key {

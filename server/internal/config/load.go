@@ -114,7 +114,7 @@ func (l *loader) merge() (merged *koanf.Koanf, origins map[string]string) {
 	}
 	if origins["memory.limit"] == ByDefault {
 		l.load(merged, map[string]any{"memory.limit": memoryLimit(
-			merged.Int64("limits.in_flight_bytes"), merged.Int64("limits.buffered_bytes"))})
+			merged.Int64("limits.in_flight_bytes"), merged.Int64("limits.buffered_bytes"), merged.Int64("limits.token_cache_bytes"))})
 	}
 	return merged, origins
 }

@@ -26,7 +26,7 @@ func TestDefaults(t *testing.T) {
 		CallLog:     server.CallLog{On: true, ScopeKey: []byte{}},
 		Drain:       config.Drain{Timeout: 20 * time.Second},
 		Limits:      server.DefaultLimits(),
-		Memory:      config.Memory{GCPercent: 400, Limit: 4*server.DefaultLimits().InFlightBytes + 384<<20},
+		Memory:      config.Memory{GCPercent: 400, Limit: 4*server.DefaultLimits().InFlightBytes + 416<<20},
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -51,14 +51,15 @@ func TestEveryKey(t *testing.T) {
 			Certificate: "/c.pem", Key: "/k.pem", ClientCA: "/ca.pem", TrustDomain: "example.org", ClientName: server.DNSName,
 			ShortestLife: 8 * time.Hour,
 		}},
-		Log: config.Log{JSON: true, Level: slog.LevelWarn},
+		Tokenizers: []server.TokenizerFile{{Name: "qwen3", Path: "/q=1.json"}, {Name: "meta/llama-3:8b_v.1", Path: "l.json"}},
+		Log:        config.Log{JSON: true, Level: slog.LevelWarn},
 		CallLog: server.CallLog{
 			Scope: server.ScopeOmitted, ScopeKey: []byte("0123 ünïcode"),
 		},
 		Drain: config.Drain{Wait: 5 * time.Second, Timeout: 90 * time.Second},
 		Limits: server.Limits{
 			MessageBytes: 1 << 20, Streams: 4294967295, HeaderBytes: 32 << 10, InFlightBytes: 3 << 30, CallerShare: 1,
-			BufferedBytes: 5 << 20, CallTimeout: time.Second, UnreadTimeout: 11 * time.Second, Connections: 77, HandshakeTimeout: 2 * time.Second, ConnectionAge: 3 * time.Hour,
+			BufferedBytes: 5 << 20, TokenCacheBytes: 7 << 20, CallTimeout: time.Second, UnreadTimeout: 11 * time.Second, Connections: 77, HandshakeTimeout: 2 * time.Second, ConnectionAge: 3 * time.Hour,
 			ConnectionAgeGrace: 4 * time.Second, ConnectionIdle: 5 * time.Second,
 			KeepaliveTime: 6 * time.Second, KeepaliveTimeout: 7 * time.Second, KeepaliveMinTime: 8 * time.Millisecond,
 		},
@@ -92,6 +93,9 @@ tls:
   shortest_life: 8h
 admin:
   listen: off
+tokenizers: >-
+  qwen3=/q=1.json,
+  meta/llama-3:8b_v.1=l.json
 log: {format: json, level: warn, calls: false, scope: omitted, scope_key: "0123 ünïcode"}
 drain:
   wait: 5s
@@ -103,6 +107,7 @@ limits:
   in_flight_bytes: 3GiB
   caller_share: 1
   buffered_bytes: 5MiB
+  token_cache_bytes: 7MiB
   call_timeout: 1s
   unread_timeout: 11s
   connections: 77
@@ -164,9 +169,12 @@ func TestFileOfTheFlag(t *testing.T) {
 }
 
 func TestMemoryLimitFollowsTheCalls(t *testing.T) {
-	cfg, settings, err := config.Load(config.Sources{Environ: []string{"PROMPTD_LIMITS_IN_FLIGHT_BYTES=64MiB", "PROMPTD_LIMITS_BUFFERED_BYTES=32MiB"}})
+	cfg, settings, err := config.Load(config.Sources{Environ: []string{"PROMPTD_LIMITS_IN_FLIGHT_BYTES=64MiB", "PROMPTD_LIMITS_BUFFERED_BYTES=32MiB", "PROMPTD_LIMITS_TOKEN_CACHE_BYTES=0"}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if cfg.Limits.TokenCacheBytes >= 0 {
+		t.Errorf("%d bytes of remembered token counts, want none", cfg.Limits.TokenCacheBytes)
 	}
 	if got := find(t, settings, "memory.limit"); cfg.Memory.Limit != 448<<20 || got.Value != "448MiB" || got.Origin != "default" {
 		t.Errorf("%d, which is %s from %s, want 448MiB by default", cfg.Memory.Limit, got.Value, got.Origin)

@@ -26,6 +26,7 @@ tls.client_name              spiffe       default
 tls.workload_api             ""           default
 tls.shortest_life            1h           default
 admin.listen                 off          FILE
+tokenizers                   ""           default
 log.format                   text         default
 log.level                    info         default
 log.calls                    false        --log-calls
@@ -39,6 +40,7 @@ limits.header_bytes          16KiB        default
 limits.in_flight_bytes       64MiB        --limits-in-flight-bytes
 limits.buffered_bytes        128MiB       default
 limits.caller_share          0.5          default
+limits.token_cache_bytes     32MiB        default
 limits.call_timeout          30s          default
 limits.unread_timeout        1m           default
 limits.connections           4096         default
@@ -50,7 +52,7 @@ keepalive.time               1m           default
 keepalive.timeout            20s          default
 keepalive.min_time           10s          default
 memory.gc_percent            off          GOGC
-memory.limit                 640MiB       default
+memory.limit                 672MiB       default
 `
 	if diff := cmp.Diff(want, string(bytes.ReplaceAll(text, []byte(path), []byte("FILE")))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

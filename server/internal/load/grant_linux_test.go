@@ -53,7 +53,7 @@ func BenchmarkGrant(b *testing.B) {
 				for _, g := range generators {
 					g.tokens = tokens
 				}
-				costs, ratios := compare(b, servers, generators)
+				costs, ratios := compare(b, servers, generators, concurrent)
 				b.ReportMetric(1-median(ratios), "share")
 				b.ReportMetric(median(costs[0]), "µs/call")
 				b.ReportMetric(median(costs[1]), "µs/plain-call")

@@ -46,7 +46,7 @@ func BenchmarkIdentity(b *testing.B) {
 				generators = append(generators, g)
 			}
 			for b.Loop() {
-				costs, ratios := compare(b, servers, generators)
+				costs, ratios := compare(b, servers, generators, concurrent)
 				b.ReportMetric(1-median(ratios), "share")
 				b.ReportMetric(median(costs[0]), "µs/call")
 				b.ReportMetric(median(costs[1]), "µs/open-call")

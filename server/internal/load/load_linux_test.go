@@ -40,7 +40,7 @@ func BenchmarkRatio(b *testing.B) {
 					generators = append(generators, dial(b, s, spread, transport, request))
 				}
 				for b.Loop() {
-					costs, ratios := compare(b, servers, generators)
+					costs, ratios := compare(b, servers, generators, concurrent)
 					b.ReportMetric(median(ratios), "ratio")
 					b.ReportMetric(median(costs[0]), "µs/call")
 					b.ReportMetric(median(costs[1]), "µs/baseline-call")
@@ -51,9 +51,9 @@ func BenchmarkRatio(b *testing.B) {
 	}
 }
 
-// compare loads two servers in alternating rounds, and returns what a call of each costs, in µs of
+// compare loads two servers in alternating rounds, with that many calls at a time, and returns what a call of each costs, in µs of
 // processor time, and that of the second over that of the first.
-func compare(b *testing.B, servers []*process, generators []*generator) (costs [2][]float64, ratios []float64) {
+func compare(b *testing.B, servers []*process, generators []*generator, concurrent int) (costs [2][]float64, ratios []float64) {
 	b.Helper()
 	for round := range rounds + 1 {
 		var cost [2]float64

@@ -36,6 +36,8 @@ const (
 	baseline kind = "baseline"
 	// open is whole, but believes everybody.
 	open kind = "open"
+	// cold is whole, but every call comes from a scope that was never there before.
+	cold kind = "cold"
 )
 
 // accessVariable is the folder of who may call a server; empty: everybody, in plaintext.
@@ -90,6 +92,9 @@ func serve(k kind) error {
 	}
 	if k == baseline {
 		cfg.Interceptors = append(cfg.Interceptors, new(prebuilt).answer)
+	}
+	if k == cold {
+		cfg.Interceptors = append(cfg.Interceptors, strange())
 	}
 	s := server.New(cfg)
 	go func() { _ = s.Serve(listener) }()

@@ -31,7 +31,9 @@ var _ tokens.Counter = panicking{}
 
 func (panicking) Name() string     { return "panicking" }
 func (panicking) Version() string  { return "1" }
+func (panicking) Source() string   { return "a test" }
 func (panicking) Exact() bool      { return false }
+func (panicking) Additive() bool   { return true }
 func (panicking) Count([]byte) int { panic(canary) }
 
 func TestOrderOfTheChain(t *testing.T) {

@@ -192,7 +192,9 @@ func undecodable() error { return status.FromProto(refusedInvalid.status(nil)).E
 
 // unknownTokenizer refuses a tokenizer's name; known are those there are, in byte order.
 func unknownTokenizer(known []string) error {
-	return status.FromProto(refusedTokenizer.status(map[string]string{"known": strings.Join(known, ",")})).Err()
+	return largest(len(known), func(n int) *statuspb.Status {
+		return refusedTokenizer.status(map[string]string{"known": strings.Join(known[:n], ",")})
+	})
 }
 
 // refusedPlan turns the planner's errors into refusals.

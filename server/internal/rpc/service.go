@@ -28,6 +28,8 @@ const MaxMessageBytes = 16 << 20
 type Config struct {
 	Log      *slog.Logger
 	Counters tokens.Set
+	// Cache remembers counts of Counters; nil remembers none.
+	Cache *tokens.Cache
 	// MessageBytes is the size of the largest request that is received, at most MaxMessageBytes.
 	MessageBytes int
 	// CallTimeout is how long a call may take, from its headers on.
@@ -44,6 +46,7 @@ type Service struct {
 	pb.UnimplementedPromptAssemblyServiceServer
 	log           *slog.Logger
 	counters      tokens.Set
+	cache         *tokens.Cache
 	messageBytes  int
 	callTimeout   time.Duration
 	unreadTimeout time.Duration
@@ -59,6 +62,7 @@ func New(cfg Config) *Service {
 	s := &Service{
 		log:           cfg.Log,
 		counters:      cfg.Counters,
+		cache:         cfg.Cache,
 		messageBytes:  cfg.MessageBytes,
 		callTimeout:   cfg.CallTimeout,
 		unreadTimeout: cfg.UnreadTimeout,
@@ -111,7 +115,7 @@ func (s *Service) SelectMemory(ctx context.Context, req *pb.SelectMemoryRequest)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := selectMemory(ctx, req, counter)
+	plan, err := selectMemory(ctx, req, s.remembering(ctx, counter, req.GetUserScope()))
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +136,17 @@ func (s *Service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*p
 				return nil, err
 			}
 		}
-		if resp.MemoryPlan, err = selectMemory(ctx, memory, memoryCounter); err != nil {
+		if resp.MemoryPlan, err = selectMemory(ctx, memory, s.remembering(ctx, memoryCounter, memory.GetUserScope())); err != nil {
 			return nil, err
 		}
 	}
 
-	in := toPromptRequest(req, resp.GetMemoryPlan(), counter)
-	plan, err := prompt.New(in)
+	in := toPromptRequest(req, resp.GetMemoryPlan(), s.remembering(ctx, counter))
+	plan, err := prompt.New(ctx, in)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ended(ctx)
+		}
 		return nil, refusedPlan(err)
 	}
 	resp.Plan = fromPromptPlan(&in, plan)
@@ -150,7 +157,9 @@ func (s *Service) PlanPrompt(ctx context.Context, req *pb.PlanPromptRequest) (*p
 func (s *Service) ListTokenizers(context.Context, *pb.ListTokenizersRequest) (*pb.ListTokenizersResponse, error) {
 	resp := &pb.ListTokenizersResponse{UnicodeVersion: norm.Version}
 	for _, c := range s.counters {
-		resp.Tokenizers = append(resp.Tokenizers, &pb.Tokenizer{Name: c.Name(), Exact: c.Exact(), Version: c.Version()})
+		resp.Tokenizers = append(resp.Tokenizers, &pb.Tokenizer{
+			Name: c.Name(), Exact: c.Exact(), Version: c.Version(), Source: c.Source(),
+		})
 	}
 	return resp, nil
 }

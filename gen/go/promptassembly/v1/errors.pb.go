@@ -58,9 +58,9 @@ const (
 	//
 	//	{ "reason": "UNKNOWN_TOKENIZER",
 	//	  "domain": "promptassembly",
-	//	  "metadata": { "known": "estimate" } }
+	//	  "metadata": { "known": "cl100k_base,estimate,o200k_base" } }
 	//
-	// known lists the names there are in byte order, joined by commas.
+	// known lists the names there are in byte order, joined by commas, as many as fit into 4 KiB.
 	ErrorReason_ERROR_REASON_UNKNOWN_TOKENIZER ErrorReason = 2
 	// FAILED_PRECONDITION. A required segment is blank.
 	//

@@ -118,12 +118,16 @@ type Tokenizer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name to put into a request's `tokenizer`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Whether the counts are exactly those of the model that the name stands for. False for
+	// Whether the counts are exactly those of the model that the name stands for, of a text without what
+	// its chat template puts around it: special tokens in a text count as the text they are. False for
 	// `estimate`, which is a budget unit and no vendor's token: each run of ASCII letters, digits and
 	// `_` counts one, and so does every other code point that is not White_Space.
 	Exact bool `protobuf:"varint,2,opt,name=exact,proto3" json:"exact,omitempty"`
 	// The version of the counting rule; it changes whenever any count does.
-	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Where the counting rule comes from, for people, such as `tiktoken o200k_base, embedded`. Names with
+	// one source and version count alike.
+	Source        string `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,6 +183,13 @@ func (x *Tokenizer) GetVersion() string {
 	return ""
 }
 
+func (x *Tokenizer) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 var File_promptassembly_v1_tokens_proto protoreflect.FileDescriptor
 
 const file_promptassembly_v1_tokens_proto_rawDesc = "" +
@@ -189,11 +200,12 @@ const file_promptassembly_v1_tokens_proto_rawDesc = "" +
 	"\n" +
 	"tokenizers\x18\x01 \x03(\v2\x1c.promptassembly.v1.TokenizerR\n" +
 	"tokenizers\x12'\n" +
-	"\x0funicode_version\x18\x02 \x01(\tR\x0eunicodeVersion\"O\n" +
+	"\x0funicode_version\x18\x02 \x01(\tR\x0eunicodeVersion\"g\n" +
 	"\tTokenizer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05exact\x18\x02 \x01(\bR\x05exact\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversionBTZRgithub.com/promptassembly/promptassembly/gen/go/promptassembly/v1;promptassemblyv1b\x06proto3"
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06sourceBTZRgithub.com/promptassembly/promptassembly/gen/go/promptassembly/v1;promptassemblyv1b\x06proto3"
 
 var (
 	file_promptassembly_v1_tokens_proto_rawDescOnce sync.Once
