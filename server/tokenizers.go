@@ -40,7 +40,7 @@ func ParseTokenizerFile(text string) (TokenizerFile, error) {
 	name, path, _ := strings.Cut(text, "=")
 	switch {
 	case !tokenizerName.MatchString(name) || path == "":
-		return TokenizerFile{}, errors.New("is not NAME=FILE, with a name of 1 to 64 letters, digits and . _ : / -")
+		return TokenizerFile{}, errors.New("is not NAME=FILE, with a name of 1 to 64 ASCII letters, digits and . _ : / -")
 	case slices.ContainsFunc(Tokenizers(), func(c tokens.Counter) bool { return c.Name() == name }):
 		return TokenizerFile{}, errors.New("has the name of a tokenizer that is built in")
 	}
@@ -50,6 +50,9 @@ func ParseTokenizerFile(text string) (TokenizerFile, error) {
 // Load reads the file. It takes up to a second, and memory of many times the file's size for that long.
 // What cannot be counted exactly is refused with the reason.
 func (f TokenizerFile) Load() (tokens.Counter, error) {
+	if info, err := os.Stat(f.Path); err == nil && !info.Mode().IsRegular() { // a pipe could keep it waiting for ever
+		return nil, fmt.Errorf("%s: not a regular file", f.Path)
+	}
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return nil, err

@@ -42,11 +42,13 @@ func TestTokenizersOfFiles(t *testing.T) {
 // A file that cannot be used ends the start, and is told before it as well.
 func TestTokenizersThatAreRefused(t *testing.T) {
 	broken := writeFile(t, `{"version": "1.0", "model": {"type": "Unigram"}}`)
+	folder := t.TempDir()
 	for name, test := range map[string]struct {
 		list string
 		want []string
 	}{
 		"no file":     {"mine=/nowhere", []string{"mine: open /nowhere: "}},
+		"a folder":    {"mine=" + folder, []string{"mine: " + folder + ": not a regular file"}}, // as a pipe is none
 		"no use":      {"mine=" + broken, []string{"mine: " + broken + ": tokenizer.json: "}},
 		"no name":     {broken, []string{`"` + broken + `" is not NAME=FILE`}},
 		"two of them": {"a=/nowhere,b=/nothing", []string{"a: open /nowhere: ", "b: open /nothing: "}},

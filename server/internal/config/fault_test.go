@@ -38,7 +38,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"admin.listen", "50052", "missing port in address; must be host:port, unix:/path, or off"},
 		{"log.format", "xml", `"xml": must be text or json`},
 		{"log.level", "INFO", `"INFO": must be debug, info, warn or error`},
-		{"tokenizers", "qwen3", `"qwen3" is not NAME=FILE, with a name of 1 to 64 letters, digits and . _ : / -; must be NAME=FILE, several with commas between`},
+		{"tokenizers", "qwen3", `"qwen3" is not NAME=FILE, with a name of 1 to 64 ASCII letters, digits and . _ : / -; must be NAME=FILE, several with commas between`},
 		{"tokenizers", "qwen3=", `is not NAME=FILE`},
 		{"tokenizers", "=/t.json", `is not NAME=FILE`},
 		{"tokenizers", "a=/t.json,", `"" is not NAME=FILE`},

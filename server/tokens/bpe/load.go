@@ -129,7 +129,7 @@ func (r *rule) readNormalizer(key string, raw json.RawMessage) error {
 		}
 		return err
 	default:
-		return fmt.Errorf("%s is %q: only NFC is known", o.at("type"), kind)
+		return fmt.Errorf("%s is %.64q: only NFC is known", o.at("type"), kind)
 	}
 }
 
@@ -160,7 +160,7 @@ func (r *rule) readAddedTokens(raw json.RawMessage) ([]string, error) {
 			t.content = string(r.form.Append(nil, []byte(t.content)))
 		}
 		if seen[t.content] {
-			return nil, fmt.Errorf("%s is %q for the second time", o.at("content"), t.content)
+			return nil, fmt.Errorf("%s is %.64q for the second time", o.at("content"), t.content)
 		}
 		seen[t.content] = true
 		contents = append(contents, t.content)

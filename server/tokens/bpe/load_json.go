@@ -19,7 +19,7 @@ func readObject(key string, raw json.RawMessage, known ...string) (object, error
 	o := object{key, map[string]json.RawMessage{}}
 	err := eachField(key, raw, func(name string, value *json.Decoder) error {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s is a key that is not known", o.at(name))
+			return fmt.Errorf("%s is a key that is not known", o.at(shown(name)))
 		}
 		if _, ok := o.values[name]; ok {
 			return fmt.Errorf("%s is there twice", o.at(name))
@@ -32,6 +32,14 @@ func readObject(key string, raw json.RawMessage, known ...string) (object, error
 		return nil
 	})
 	return o, err
+}
+
+// shown returns a key as an error names it: as it is, or quoted and cut where it is not as keys are.
+func shown(key string) string {
+	if quoted := fmt.Sprintf("%.64q", key); quoted != `"`+key+`"` {
+		return quoted
+	}
+	return key
 }
 
 // eachField calls field for each field of an object, in their order; it has to read the value.

@@ -60,7 +60,7 @@ func (o object) isPlainBPE() error {
 		return err
 	}
 	if kind != "BPE" {
-		return fmt.Errorf("model.type is %q: only byte-level BPE is counted exactly", kind)
+		return fmt.Errorf("model.type is %.64q: only byte-level BPE is counted exactly", kind)
 	}
 	for _, name := range []string{"continuing_subword_prefix", "end_of_word_suffix"} {
 		if s, err := o.text(name, ""); err != nil || s != "" {
@@ -87,18 +87,18 @@ func (m *model) readVocab(raw json.RawMessage) error {
 	err := eachField("model.vocab", raw, func(name string, value *json.Decoder) error {
 		var read *uint32
 		if err := value.Decode(&read); err != nil || read == nil {
-			return fmt.Errorf("model.vocab[%q] is no id", name)
+			return fmt.Errorf("model.vocab[%.64q] is no id", name)
 		}
 		id := *read
 		if _, ok := ids[id]; ok {
-			return fmt.Errorf("model.vocab[%q] is %d, as another token is", name, id)
+			return fmt.Errorf("model.vocab[%.64q] is %d, as another token is", name, id)
 		}
 		ids[id] = struct{}{}
 		if len(ids) > merge.MaxTokens {
 			return fmt.Errorf("model.vocab has more than %d tokens", merge.MaxTokens)
 		}
 		if _, ok := names[name]; ok || name == "" {
-			return fmt.Errorf("model.vocab has the token %q twice, or it is empty", name)
+			return fmt.Errorf("model.vocab has the token %.64q twice, or it is empty", name)
 		}
 		names[name] = struct{}{}
 		text, ok := fromByteLevel(name)
@@ -141,13 +141,13 @@ func (m *model) readMerges(raw json.RawMessage) error {
 		for i, name := range names {
 			part, ok := fromByteLevel(name)
 			if pair[i], ok = m.place(part, ok); !ok {
-				return fmt.Errorf("model.merges[%d] names the token %q, which is not in model.vocab or not of bytes", rank, name)
+				return fmt.Errorf("model.merges[%d] names the token %.64q, which is not in model.vocab or not of bytes", rank, name)
 			}
 			text += part
 		}
 		place, ok := m.places[text]
 		if !ok {
-			return fmt.Errorf("model.merges[%d] makes the token %q, which is not in model.vocab", rank, names[0]+names[1])
+			return fmt.Errorf("model.merges[%d] makes the token %.64q, which is not in model.vocab", rank, names[0]+names[1])
 		}
 		if _, ok := m.merges[pair]; ok {
 			return fmt.Errorf("model.merges[%d] is there for the second time", rank)

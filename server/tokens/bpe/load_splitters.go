@@ -59,7 +59,7 @@ func (r *rule) readPart(key string, raw json.RawMessage, done bool) (bool, error
 	case "ByteLevel":
 		return true, r.readByteLevel(o)
 	}
-	return done, fmt.Errorf("%s is %q: only Split, Digits and ByteLevel, and sequences of them, are known", o.at("type"), kind)
+	return done, fmt.Errorf("%s is %.64q: only Split, Digits and ByteLevel, and sequences of them, are known", o.at("type"), kind)
 }
 
 func (r *rule) readSplit(o object) error {
@@ -86,7 +86,7 @@ func (r *rule) readSplit(o object) error {
 	isolated := behavior == "Isolated" && !invert
 	// Where every piece is a match, to remove everything else leaves the same.
 	if isolated = isolated || behavior == "Removed" && invert && splitter.Covers(); !isolated {
-		return fmt.Errorf("%s is %q and invert %t: only Isolated, and Removed where nothing is, are known", o.at("behavior"), behavior, invert)
+		return fmt.Errorf("%s is %.64q and invert %t: only Isolated, and Removed where nothing is, are known", o.at("behavior"), behavior, invert)
 	}
 	r.splitters = append(r.splitters, splitter)
 	return nil

@@ -74,6 +74,8 @@ func TestLoadRefuses(t *testing.T) {
 	for _, tt := range []struct{ change, want string }{
 		{`{"version":"2.0"}`, `version is not "1.0"`},
 		{`{"odd":1}`, "odd is a key that is not known"},
+		{`{"odd\u001b[31m\n":1}`, `"odd\x1b[31m\n" is a key that is not known`},
+		{`{"` + strings.Repeat("x", 1000) + `":1}`, `: "` + strings.Repeat("x", 64) + `" is a key that is not known`},
 		{`{"normalizer":{"type":"NFKC"}}`, `normalizer.type is "NFKC": only NFC is known`},
 		{`{"normalizer":{"type":"Lowercase"}}`, `normalizer.type is "Lowercase"`},
 		{`{"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Strip"}]}}`, `normalizer.normalizers[1].type is "Strip"`},
