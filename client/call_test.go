@@ -173,7 +173,7 @@ func TestOverloadedForLong(t *testing.T) {
 	_, address = fakeServer(t, func(context.Context, int) (*pb.ListTokenizersResponse, error) {
 		return nil, failure(codes.ResourceExhausted, "x", reason("OVERLOADED"))
 	})
-	_, err = list(t.Context(), dial(t, []string{address}, client.WithTimeout(300*time.Millisecond)))
+	_, err = list(t.Context(), dial(t, []string{address}, client.WithTimeout(3*time.Second)))
 	if got := failedWith(t, err, codes.ResourceExhausted); got.Attempts < 2 {
 		t.Errorf("%d attempts, want several", got.Attempts)
 	}
